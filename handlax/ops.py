@@ -9,7 +9,7 @@ import numpy as np
 
 from .effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
 from .effects.core.arrays import Array, Box
-from .effects.functions.out_shardings import cut
+from .effects.functions.out_shardings import cuts_result
 from .effects.operations.elementwise.conversion import convert
 from .effects.operations.foundations import shapes
 from .effects.operations.manipulation.creation import iota
@@ -41,7 +41,7 @@ def _segments(segment_ids: Any, num_segments: Any) -> int:
 
 def _reduced(
     update: str, unit: Callable[[Any], Any], fold: Callable[..., Any], data: Any, segment_ids: Any, num_segments: Any,
-    indices_are_sorted: bool, unique_indices: bool, bucket_size: int | None, mode: Any, out_sharding: Any,
+    indices_are_sorted: bool, unique_indices: bool, bucket_size: int | None, mode: Any,
 ) -> Any:
     """The segments' elements combined by the method ``update`` of ``x.at``, whose identity for a dtype is ``unit``.
 
@@ -60,10 +60,10 @@ def _reduced(
         convert(x, x.type.dtype), indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
         mode="drop" if mode is None else mode, wrap_negative_indices=False,
     )
-    y = y if bucket_size is None else convert(fold(y, 0), x.type.dtype)
-    return cut(f"segment_{update}", y, out_sharding)
+    return y if bucket_size is None else convert(fold(y, 0), x.type.dtype)
 
 
+@cuts_result
 def segment_sum(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -80,10 +80,11 @@ def segment_sum(
     """
     return _reduced(
         "add", lambda dtype: 0, reductions.sum, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
-        bucket_size, mode, out_sharding,
+        bucket_size, mode,
     )
 
 
+@cuts_result
 def segment_prod(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -95,10 +96,11 @@ def segment_prod(
     """
     return _reduced(
         "multiply", lambda dtype: 1, reductions.prod, data, segment_ids, num_segments, indices_are_sorted,
-        unique_indices, bucket_size, mode, out_sharding,
+        unique_indices, bucket_size, mode,
     )
 
 
+@cuts_result
 def segment_max(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -110,10 +112,11 @@ def segment_max(
     """
     return _reduced(
         "max", lowest, reductions.max, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
-        bucket_size, mode, out_sharding,
+        bucket_size, mode,
     )
 
 
+@cuts_result
 def segment_min(
     data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
@@ -125,7 +128,7 @@ def segment_min(
     """
     return _reduced(
         "min", highest, reductions.min, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
-        bucket_size, mode, out_sharding,
+        bucket_size, mode,
     )
 
 

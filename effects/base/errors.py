@@ -112,6 +112,10 @@ class ShapeMismatch(HandlaxError, TypeError, ValueError):
     """Shapes, sizes or ranks that do not fit together."""
 
 
+class ShardingTypeError(HandlaxError, TypeError, ValueError):
+    """Values cut along explicit axes of a mesh in ways that do not fit together."""
+
+
 class RankMismatch(HandlaxError, TypeError, ValueError):
     """An array of a rank that Python's protocol does not accept: ``float`` of a vector, ``len`` of a scalar."""
 

@@ -22,8 +22,11 @@ class LaterLayers:
     imported: Callable[[Any], Any]
     """The array of an object with ``__dlpack__``, a copy."""
 
-    constrained: Callable[[str, Any, Any], Any]
-    """``(where, x, shardings)``: ``with_sharding_constraint(x, shardings)`` under the name ``where`` in errors."""
+    resharded: Callable[[str, Any, Any], Any]
+    """``(where, x, shardings)``: ``reshard(x, shardings)`` under the name ``where`` in errors."""
+
+    hidden: Callable[[Any], Any]
+    """A tree with its arrays hidden: their types leave it to the compiler how they are cut."""
 
     whole: Callable[[int], Any]
     """The sharding of arrays of a rank that cuts no dimension, over the mesh in force."""

@@ -146,6 +146,9 @@ class PureCallback(Callback):
 
     batch = by_vmap_method
 
+    def sharding_rule(op, operands, results):
+        return [(None,) * len(t.shape) for t in results]
+
     def jvp(op, primals, tangents):
         raise NotDifferentiable(
             f"pure_callback: a Python function has no known derivative, and one of {op.label} is needed.",
@@ -154,7 +157,7 @@ class PureCallback(Callback):
 
     def batched(op, size, mapped):
         """The operation on all lanes at once, the lanes along the first axis."""
-        results = tuple([t.update(shape=(size, *t.shape)) for t in op.results])
+        results = tuple([t.with_dimension(0, size) for t in op.results])
         return PureCallback(op.function, results, op.arguments, op.vmap_method)
 
 

@@ -14,6 +14,7 @@ from ..core.columns import componentwise, data_movement
 from ..core.operation import effect, operation
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
+from ..sharding.sharding_rules import alike, entries_of
 from ..trees import pytrees
 from .checkpoint_policies import nothing_saveable
 
@@ -46,6 +47,9 @@ class OptimizationBarrier:
 
     def result_type(op, *types):
         return types
+
+    def sharding_rule(op, operands, results):
+        return [*map(entries_of, operands)]
 
     def evaluate(op, *xs):
         return xs
@@ -132,6 +136,8 @@ class Name:
 
     def result_type(op, x):
         return x
+
+    sharding_rule = alike
 
     def evaluate(op, x):
         return x

@@ -11,6 +11,7 @@ from ..base.errors import (
     BadArgument,
     DTypeMismatch,
     ShapeMismatch,
+    ShardingTypeError,
     TracerIntegerConversionError,
     TreeMismatch,
     need_function,
@@ -159,7 +160,7 @@ def scan_as(
     need_no_container(name, xs_tree)
     carries, slices = [as_array(c) for c in carries], [as_array(x) for x in slices]
     size = _length(name, slices, xs_tree, length)
-    rows = [x.type.update(shape=x.type.shape[1:]) for x in slices]
+    rows = [x.type.without_dimension(0) for x in slices]
     count = len(carries)
 
     def step(*values: Any) -> tuple[Any, Any]:
@@ -204,8 +205,8 @@ def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -
 def _length(name: str, slices: list[Any], tree: Any, length: Any) -> int:
     """The number of iterations of a scan: ``length``, or the leading size of the slices.
 
-    Raises: ShapeMismatch: a leaf has no leading axis, or leading sizes or ``length`` differ. BadArgument: ``length`` is
-    negative or no integer, or there are neither slices nor ``length``.
+    Raises: ShapeMismatch: a leaf has no leading axis, or leading sizes or ``length`` differ. ShardingTypeError: the
+    leading axis is cut. BadArgument: ``length`` is negative or no integer, or there are neither slices nor ``length``.
     """
     if length is not None:
         hint = "make it static (static_argnums), or use fori_loop, which takes bounds that are computed."
@@ -218,6 +219,12 @@ def _length(name: str, slices: list[Any], tree: Any, length: Any) -> int:
             raise ShapeMismatch(
                 f"{name}: xs must have a leading axis, got {x.type}{at_path(tree, i)}.",
                 hint="pass it by closure instead.",
+            )
+        cut = x.type.cut
+        if cut is not None and cut.spec[0] is not None and not cut.hides:
+            raise ShardingTypeError(
+                f"{name}: the leading dimension of xs must be whole, got {x.type}{at_path(tree, i)}.",
+                hint="hx.reshard(xs, spec) with None as its first entry.",
             )
         size = x.type.shape[0]
         if length is None:

@@ -187,14 +187,14 @@ def _common(
     """
     common = types[0].along(types[0].varying.union(*[t.varying for t in types]))
     for number, t in enumerate(types):
-        if t.dtype == common.dtype and t.shape == common.shape:
+        if t.dtype == common.dtype and t.shape == common.shape and t.cut == common.cut:
             continue
         both = common_type(common, t.along(common.varying))
         if both is None:
             raise StateTypeError(
                 f"{name}: all {what} must give the same types, got {_both(common, t, labels, number)}"
                 f"{at_path(structure, i)}.",
-                hint="convert with astype, or broadcast, in one of them.",
+                hint="convert with astype, broadcast, or hx.reshard in one of them.",
             )
         common = both
     return common
@@ -202,6 +202,10 @@ def _common(
 
 def common_type(one: ArrayType, other: ArrayType) -> ArrayType | None:
     """The type that both become where at most weak types become strong or are promoted; None if there is none."""
+    if one.cut != other.cut:
+        one, other = hidden_alike(one, other)
+    if one.cut != other.cut:
+        return None
     if one == other:
         return one
     strong, weak = (one, other) if other.weak else (other, one)
@@ -209,6 +213,12 @@ def common_type(one: ArrayType, other: ArrayType) -> ArrayType | None:
         return None
     dtype, stays_weak = promote(one.dtype, one.weak, other.dtype, other.weak)
     return one.update(dtype=dtype, weak=stays_weak)
+
+
+def hidden_alike(one: ArrayType, other: ArrayType) -> tuple[ArrayType, ArrayType]:
+    """Both types, with the cut of the hidden one where one is hidden."""
+    hidden = [t.cut for t in (one, other) if t.cut is not None and t.cut.hides]
+    return (one.cut_by(hidden[0]), other.cut_by(hidden[0])) if hidden else (one, other)
 
 
 def absorbs(strong: ArrayType, weak: ArrayType) -> bool:
@@ -278,14 +288,18 @@ def next_carry(
 
 
 def _next(name: str, structure: Any, i: int, t: ArrayType, result: ArrayType, below: int) -> ArrayType:
-    if result.shape == t.shape:
+    if t.cut != result.cut and t.shape == result.shape:
+        t, result = hidden_alike(t, result)
+    if t.cut == result.cut and t.shape == result.shape:
         if result.dtype == t.dtype:
             return t.along(t.varying | result.varying)
         if t.weak and absorbs(result, t):
             return result.update(weak=False).along(t.varying | result.varying)
     where = at_path(structure, i, below)
     hint = "a loop cannot change the shape of what it carries."
-    if result.shape == t.shape:
+    if result.shape == t.shape and result.cut != t.cut:
+        hint = "hx.reshard(x, spec) cuts the start, or the result of the body, as the other is."
+    elif result.shape == t.shape:
         hint = f"start from a value of type {result}, or convert in the body with astype."
         if NARROWER.get(result.dtype) == t.dtype:
             hint += " NumPy arrays of 64 bits keep them, unless hx.config.update('jax_enable_x64', False)."

@@ -78,6 +78,6 @@ def _lane_body(op: Operation, dims: Sequence[int | None], xs: Sequence[Any], siz
         fixed, rows = iter(values[: len(shared)]), iter(values[len(shared) :])
         return perform(op, *[next(fixed) if d is None else next(rows) for d in dims])
 
-    types = [*[x.type for x in shared], *[x.type.update(shape=x.shape[1:]) for x in each]]
+    types = [*[x.type for x in shared], *[x.type.without_dimension(0) for x in each]]
     (program,), captured = close_all([record_body(body, types, op.name)])
     return program, [*captured, *shared], each

@@ -56,8 +56,6 @@ class OnDevices:
         """Which part of the data is on which device."""
         return LaterLayers.backend.sharding(self.buffer)
 
-    known_sharding = sharding
-
     @property
     def format(self) -> Format:
         """The layout of the data, which is row-major, and the sharding."""
@@ -129,8 +127,6 @@ class OnNoDevice:
     """The names of ``OnDevices``, and others about data, on a box, which has none: all of them raise."""
 
     __slots__ = ()
-    known_sharding: Any = None
-    """How the box lies on a mesh, where that is known: of an argument that was traced by its sharding too."""
     committed = property(_unplaced("committed"))
     is_fully_addressable = property(_unplaced("is_fully_addressable"))
     is_fully_replicated = property(_unplaced("is_fully_replicated"))

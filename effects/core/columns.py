@@ -17,6 +17,7 @@ that cell. The cells of the built-in columns have these signatures:
     ragged(op, run, types, *operands) -> results        lanes whose lengths differ; ``types`` are those of the results
     sparse(op, *operands) -> result                     arrays of which some are sparse (experimental.sparse), or dense
     masked(op, mask, *operands) -> result               select(mask, op(*operands), operands[0]), at the cost of a part
+    sharding_rule(op, operands, results) -> ShardingRule  how results are cut, from types; or the entries of each result
     flops(op, operands, results) -> int                 operations on numbers, from the types of operands and results
     traffic(op, mesh, operands, results) -> {axis: Sent}  what a device sends along axes of a mesh, where devices meet
     default(op, *xs) -> answer                          an effect that no handler answers, as a clause of a handler
@@ -341,6 +342,7 @@ def data_movement(op: Any, operands: tuple[Any, ...], results: tuple[Any, ...]) 
     return 0
 
 
+SHARDING_RULE = Column("sharding_rule", doc="which dimensions are cut alike over a mesh with explicit axes")
 FLOPS = Column("flops", doc="how many operations on numbers; without a cell one per result element", default=per_result)
 RAGGED = Column("ragged", doc="an axis whose length differs from lane to lane (vmap)")
 SPARSE = Column("sparse", doc="sparse arrays: their stored entries alone (sparsify)")

@@ -15,16 +15,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, overload
 
 from ..base.caches import AttachedCache, Cache, Owners
-from ..base.errors import BadArgument, BadCall, BadStaticArgument, MissingRule, RegistrationError, text_of
+from ..base.errors import (
+    BadArgument,
+    BadCall,
+    BadStaticArgument,
+    MissingRule,
+    RegistrationError,
+    ShardingTypeError,
+    text_of,
+)
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_ours
 from ..base.value_identity import bits
+from ..sharding.sharding_rules import cut_results, hidden, shown
 from ..types.array_type import INVARIANT
 from ..types.declared_types import in_array_types, leaf_types
 from ..types.extent import unbound
 from .cell_sources import Cell
-from .columns import COLUMNS, DEFAULT, LOWER, RESERVED, Column, Rule
+from .columns import COLUMNS, DEFAULT, LOWER, RESERVED, SHARDING_RULE, Column, Rule
 from .parameters import Parametrised, field_names, need_declared, need_free_names
 
 C = TypeVar("C")
@@ -59,6 +68,7 @@ class Operation(Parametrised, ImmutableObject):
     vmap: ClassVar[str] = "refuse"  # of an effect under vmap: performed ``once``, ``per_lane``, or an error
     diff: ClassVar[str] = "refuse"  # of an effect on tangents: ``stop``, no derivative, or an error
     scopes: ClassVar[int] = 0  # how many functions an effect takes before its operands
+    states_cut: ClassVar[bool] = False  # its result_type says how results are cut over a mesh; it has no sharding rule
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
@@ -523,7 +533,8 @@ def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
 
 
 def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
-    if op.bodied or op.deferred or not (op.named or any([t.varying for t in types])):  # bodies have types of their own
+    on_meshes = op.named or any([t.varying or t.cut for t in types])
+    if op.bodied or op.deferred or not on_meshes:  # bodies have types of their own
         out = op.result_type(*types)
         if isinstance(out, (tuple, list)) is not op.multiple_results:
             needed = "a tuple of types" if op.multiple_results else "one type"
@@ -532,7 +543,29 @@ def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
                 hint=f"multiple_results = {not op.multiple_results} in its block says that.",
             )
         return out
+    if any([t.cut is not None for t in types]) and not (op.effectful or op.states_cut):
+        return _cut_result_type(op, types)
     varying = INVARIANT.union(*[t.varying for t in types])
     out = op.result_type(*[t.along(INVARIANT) for t in types])
     varying = op.varies(varying)
     return tuple([t.along(varying) for t in out]) if op.multiple_results else out.along(varying)
+
+
+def _cut_result_type(op: Operation, types: tuple[Any, ...]) -> Any:
+    """The types of the results as those of whole operands, cut as the sharding rule of the operation says; hidden where
+    an operand is.
+
+    Raises: ShardingTypeError: it has none, or the operands are cut in ways that do not fit.
+    """
+    results = op.as_results(_result_type(op, tuple([t.cut_by(None) for t in types])))
+    meshes = [t.cut.mesh for t in types if t.cut is not None and t.cut.hides]
+    if meshes:
+        return op.from_results([hidden(meshes[0], t) for t in results])
+    rule = SHARDING_RULE.complete().cell(type(op))
+    if rule is None:
+        raise ShardingTypeError(
+            f"{op.name}: how its result is cut must be known, and it has no sharding rule, got {shown(types)}.",
+            hint="hx.sharding.auto_axes(f, out_sharding=spec) leaves a part of the program to the compiler; "
+            f"or {op.how_to_add(SHARDING_RULE.name)}",
+        )
+    return op.from_results(cut_results(op.name, rule(op, types, results), types, results))

@@ -14,10 +14,10 @@ def no_sharding(name: str, out_sharding: Any) -> None:
 
     Raises: BadArgument: another one is given.
     """
-    if out_sharding is not None and not (isinstance(out_sharding, NamedSharding) and out_sharding.of_a_type):
+    if out_sharding is not None and (not isinstance(out_sharding, NamedSharding) or out_sharding.spec.axes):
         raise BadArgument(
             f"{name}: the sharding of the result must be None, as the compiler chooses it, got {out_sharding!r}.",
-            hint="leave it out; with_sharding_constraint(y, sharding) says how the result is cut.",
+            hint="leave it out; hx.reshard(y, sharding) cuts the result.",
         )
 
 

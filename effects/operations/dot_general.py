@@ -16,7 +16,8 @@ from ..base.stack import perform
 from ..core.arrays import Array, as_arrays
 from ..core.columns import multilinear, zero
 from ..core.operation import operation, result_type, shared
-from ..functions.out_shardings import cut
+from ..functions.out_shardings import cuts_result
+from ..sharding.sharding_rules import ShardingRule, numbered
 from ..types.array_type import ArrayType, array_type
 from ..types.dtype_promotion import promote_all
 from ..types.dtypes import (
@@ -161,6 +162,14 @@ class DotGeneral:
 
     def result_type(op, x, y):
         return contraction_type(op.dimension_numbers, op.preferred_element_type, x, y)
+
+    def sharding_rule(op, operands, results):
+        plan = layout(op.dimension_numbers, *[len(t.shape) for t in operands])
+        batch, rows, inner = [[(role, i) for i in range(len(ds))] for role, ds in zip(("b", "x", "k"), plan.lhs)]
+        columns = [("y", i) for i in range(len(plan.rhs[2]))]
+        lhs, rhs = dict(zip(plan.order_lhs, batch + rows + inner)), dict(zip(plan.order_rhs, batch + inner + columns))
+        factors = [[lhs[d] for d in numbered(operands[0])], [rhs[d] for d in numbered(operands[1])]]
+        return ShardingRule(factors, [batch + rows + columns], equal=batch)
 
     def evaluate(op, x, y):
         if is_matmul(op, x, y):
@@ -442,6 +451,7 @@ def _known(numbers: Any, lhs_rank: int, rhs_rank: int, precision: Any, preferred
     )
 
 
+@cuts_result
 def dot_general(
     lhs: Any,
     rhs: Any,
@@ -476,7 +486,7 @@ def dot_general(
         op = _known(*known)
     except TypeError:  # lists cannot be hashed
         op = _known.__wrapped__(*known)  # type: ignore[attr-defined]
-    return cut("dot_general", perform(op, lhs, rhs), out_sharding)
+    return perform(op, lhs, rhs)
 
 
 def dot(

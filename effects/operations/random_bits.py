@@ -22,6 +22,7 @@ from ..base.stack import perform
 from ..core.arrays import as_array, as_arrays
 from ..core.columns import zero
 from ..core.operation import Operation, operation
+from ..sharding.sharding_rules import ShardingRule, alike, numbered
 from ..types.array_type import ArrayType, array_type
 from ..types.dtypes import INTEGER, THREEFRY, ExtendedDType, KeyDType, itemsize_bits, uint8, uint16, uint32, uint64
 from ..types.extent import fits
@@ -197,6 +198,11 @@ class KeyOperation(Operation):
     __slots__ = ()
     jvp = zero
 
+    def sharding_rule(op, operands, results):
+        """Dimensions after those of the keys are whole."""
+        count = min(len(t.shape) for t in (*operands, *results))
+        return ShardingRule([numbered(operands[0])], [[d if d < count else None for d in numbered(t)] for t in results])
+
     def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
         """The batch rule: the mapped dimension becomes the first of the leading ones."""
         return perform(op, move_axis(x, dims[0], 0)), 0
@@ -307,6 +313,7 @@ class RandomFoldIn:
             return np.array(packed(k0, k1, 1, int(data)), uint32)
         return np.stack(block(keys[..., 0], keys[..., 1], _ZERO, data), -1)
 
+    sharding_rule = alike
     batch = elementwise_factory.batch
     jvp = zero
 

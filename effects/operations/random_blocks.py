@@ -20,6 +20,7 @@ from ..base.wrapping import ignoring_errors
 from ..core.arrays import as_arrays
 from ..core.columns import zero
 from ..core.operation import Operation, operation
+from ..sharding.sharding_rules import alike
 from ..types.array_type import array_type
 from ..types.dtypes import uint32
 from .foundations import elementwise_factory
@@ -66,6 +67,7 @@ class BlockFunction(Operation):
             raise ShapeMismatch(f"{op.name}: shapes must be equal or of rank 0, got {', '.join(map(str, words))}.")
         return (array_type(shapes.pop() if shapes else (), uint32),) * op.size
 
+    sharding_rule = alike
     batch = elementwise_factory.batch
     jvp = zero
 

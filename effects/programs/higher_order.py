@@ -162,7 +162,7 @@ class HigherOrder(Operation):
 
     def stacked(self, type: ArrayType) -> ArrayType:
         """The type of an ``each`` operand or ``out`` result whose slice has ``type``."""
-        return type.update(shape=(self.length, *type.shape)) if self.slices(type) else type
+        return type.with_dimension(0, self.length) if self.slices(type) else type
 
     def slices(self, type: ArrayType) -> bool:
         """Whether an ``each`` operand or ``out`` result is a stack of values that have ``type`` inside the body."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..base.errors import ParseError, ShapeMismatch
+from ..sharding.named_sharding import cut_over
+from ..sharding.partition_spec import UNCONSTRAINED
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.extent_text import EXTENT, parse_extent
@@ -14,7 +16,8 @@ from ..types.extent_text import EXTENT, parse_extent
 # Quantifiers that give nothing back (``++``, ``*+``) keep a text that is no token from being tried in many ways.
 # Digits are those of ASCII: ``\d`` is any digit of Unicode.
 _REAL = r"(?:[0-9]++(?:\.[0-9]*+)?(?:e[+-]?[0-9]++)?|inf|nan)"
-_SIZE = rf"(?:{EXTENT}|[0-9]+)"
+_AXES = r"@(?:\w+|\?|\(\w+(?:,\w+)+\))"
+_SIZE = rf"(?:{EXTENT}|[0-9]+)(?:{_AXES})?"
 TYPE = rf"[a-z]\w*(?:<\w+>)?\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{\w+:[0-9]+(?:,\w+:[0-9]+)*\}})?"
 BLANK = re.compile(r"(?:[ \t\r]++|\#[^\n]*+)*+")
 TOKEN = re.compile(
@@ -41,6 +44,7 @@ class Tokens:
     def __init__(self, text: str):
         self.text = text
         self.known_types: dict[str, ArrayType] = {}
+        self.meshes: list[Any] = []  # those over which types state cuts
         self.end = 0
         self.advance()
 
@@ -126,13 +130,26 @@ class Tokens:
             if len({*names}) < len(names):
                 self.fail("a type", got=f"one that varies twice along the same axis, {token}")
             name, _, rest = plain.partition("[")
-            shape = tuple([parse_extent(size) for size in re.findall(_SIZE, rest.partition("]")[0])])
+            sizes = [size.partition("@") for size in re.findall(_SIZE, rest.partition("]")[0])]
+            shape = tuple([parse_extent(size) for size, _, _ in sizes])
             varying = frozenset([(axis, int(size)) for axis, size in pairs])
             try:
-                type = array_type(shape, dtypes.from_short_name(name), plain.endswith("~"), varying)
+                cut = self.cut_of([at for _, _, at in sizes])
+                type = array_type(shape, dtypes.from_short_name(name), plain.endswith("~"), varying, cut)
             except dtypes.DTypeMismatch as error:
                 self.fail("a type", hint=error.hint)
             except ShapeMismatch as error:
                 self.fail("a type", got=error.what.rstrip("."))
             self.known_types[token] = type
         return type
+
+    def cut_of(self, texts: Sequence[str]) -> Any:
+        """The cut of a type from the texts of axes in its dimensions. Raises ParseError: not one mesh has these."""
+        if not any(texts):
+            return None
+        entries = [UNCONSTRAINED if text == "?" else tuple(re.findall(r"\w+", text)) for text in texts]
+        names = {axis for entry in entries if isinstance(entry, tuple) for axis in entry}
+        meshes = [mesh for mesh in self.meshes if names <= {*mesh.explicit_axes}]
+        if len(meshes) != 1:
+            self.fail("one mesh with the axes of this type", hint="over AbstractMesh('a': 2) before the program.")
+        return cut_over(meshes[0], entries)

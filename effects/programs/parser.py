@@ -68,6 +68,10 @@ class ProgramParser(Tokens):
         """The program of the whole text. Raises ParseError: anything follows the program."""
         try:
             self.skip_lines()
+            while self.kind == "name" and self.token == "over":
+                self.advance()
+                self.meshes.append(self.value())
+                self.skip_lines()
             program = self.program()
             self.skip_lines()
         except (ParseError, MemoryError):

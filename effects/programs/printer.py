@@ -184,7 +184,8 @@ class Printer:
         lines.append("  " * self.depth + "}")
         text = "\n".join(lines)
         if not self.depth:
-            return self.whole(text)
+            meshes = dict.fromkeys([t.cut.mesh for t in self.types if t.cut is not None])
+            return self.whole("\n".join([*[f"over {self.value(mesh)}" for mesh in meshes], text]))
         self.nested.append(text)
         return f"{_NESTED}{len(self.nested) - 1}{_NESTED}"
 

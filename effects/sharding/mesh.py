@@ -26,8 +26,6 @@ from .devices import MeshDevice, devices_of_numbers, is_addressable
 class AxisType(enum.Enum):
     """Who chooses how arrays are partitioned along a mesh axis: the compiler (Auto), array types (Explicit), or the
     program (Manual).
-
-    ``Explicit`` is accepted where JAX accepts it, and means the same as ``Auto``.
     """
 
     Auto = enum.auto()

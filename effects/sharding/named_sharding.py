@@ -149,6 +149,10 @@ class Sharding(KeyedObject):
     def _refuse(self, where: str, name: Callable[[], str], shape: Shape) -> None:
         """Raise ShapeMismatch, naming the function and the array, if this shape cannot be sharded so."""
 
+    def cut(self, rank: int) -> NamedSharding | None:
+        """What the type of an array of this rank says of it: how it cuts along explicit axes; None: along none."""
+        return None
+
 
 class SingleDeviceSharding(Sharding):
     """The whole array on one device."""
@@ -234,10 +238,34 @@ class NamedSharding(Sharding):
     def is_fully_addressable(self) -> bool:
         return bool(self._device_assignment) and not self.mesh.is_multi_process
 
+    def cut(self, rank: int) -> NamedSharding | None:
+        return cut_over(self.mesh, (*self.spec, *(None,) * (rank - len(self.spec))))
+
     @property
-    def of_a_type(self) -> bool:
-        """Whether a type may state it, ``typeof(x).sharding``: it names no axis, and no device."""
-        return isinstance(self.mesh, AbstractMesh) and not self.spec.axes
+    def hides(self) -> bool:
+        """Whether it leaves a dimension to the compiler."""
+        return UNCONSTRAINED in self.spec
+
+    @property
+    def hidden(self) -> NamedSharding:
+        """That of a value of this rank with every dimension left to the compiler."""
+        return self.with_spec([UNCONSTRAINED] * len(self.spec))
+
+    def cut_sizes(self, shape: Sequence[Any]) -> list[str]:
+        """The sizes of dimensions with the axes that cut them, in the text of types: ``8@a``, ``8@(a,b)``, ``8@?``."""
+        return [str(n) if entry is None else f"{n}@{_axes_text(entry)}" for n, entry in zip(shape, self.spec)]
+
+    def of_dimension(self, d: int) -> NamedSharding | None:
+        """Of a cut, that of a vector cut as dimension ``d``."""
+        return cut_over(self.mesh, [self.spec[d]])
+
+    def without_dimension(self, d: int) -> NamedSharding | None:
+        """Of a cut, that of the type without dimension ``d``."""
+        return cut_over(self.mesh, (*self.spec[:d], *self.spec[d + 1 :]))
+
+    def with_dimension(self, d: int) -> NamedSharding | None:
+        """Of a cut, that of the type with another dimension ``d``, which is whole."""
+        return cut_over(self.mesh, (*self.spec[:d], None, *self.spec[d:]))
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
@@ -312,6 +340,16 @@ def _named(mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | No
     return sharding
 
 
+def cut_over(mesh: Mesh | AbstractMesh, entries: Sequence[Any]) -> NamedSharding | None:
+    """The cut of a type whose dimensions have these entries: over the abstract mesh, as to its explicit axes alone.
+
+    None where all are whole, so that types of whole values are the same with and without a mesh. UNCONSTRAINED hides a
+    dimension: the compiler chooses how it is cut.
+    """
+    spec = PartitionSpec(*entries).restricted(mesh.explicit_axes)
+    return NamedSharding(mesh.abstract_mesh, spec) if mesh.explicit_axes and {*spec} - {None} else None
+
+
 def _check_axes(mesh: MeshAxes, spec: PartitionSpec) -> None:
     axes = spec.axes
     for name in axes:
@@ -320,6 +358,11 @@ def _check_axes(mesh: MeshAxes, spec: PartitionSpec) -> None:
     if len({*axes}) < len(axes):
         twice = next(name for name in axes if axes.count(name) > 1)
         raise BadArgument(f"NamedSharding: an axis of the mesh cuts one dimension, got {twice!r} twice in {spec}.")
+
+
+def _axes_text(entry: Any) -> str:
+    axes = ["?"] if entry is UNCONSTRAINED else [*map(str, entry_axes(entry))]
+    return axes[0] if len(axes) == 1 else f"({','.join(axes)})"
 
 
 def _sdy_entry(entry: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.errors import NotProvided, ShapeMismatch
+from ..base.errors import ShapeMismatch
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
@@ -25,17 +25,21 @@ class ArrayType(ImmutableObject, Sized):
 
     ``varying``: in a program that each device of a mesh executes, the axes of the mesh, with their sizes, along which
     the value differs from device to device; along all others it is the same on each.
+    ``cut``: how the value is cut over the devices of a mesh, a ``NamedSharding`` over the abstract mesh that names
+    explicit axes and has an entry for each dimension; None: along no explicit axis. Where the compiler chooses, the
+    entry is UNCONSTRAINED, in texts ``8@?``.
 
     >>> ArrayType((3,), "float32"), ArrayType((3,), np.float32) is ArrayType((3,), np.dtype("float32"))
     (f32[3], True)
     """
 
-    __slots__ = ("shape", "dtype", "weak", "varying", "size", "nbytes", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak", "varying", "cut", "size", "nbytes", "__weakref__")
     _guard = ("types", "t.update(shape=..., dtype=...) makes another one.")
     shape: Shape
     dtype: Any
     weak: bool
     varying: frozenset[tuple[Hashable, int]]
+    cut: Any
     size: int
     nbytes: int
     ragged: ClassVar[bool] = False  # whether a dimension is symbolic
@@ -43,12 +47,8 @@ class ArrayType(ImmutableObject, Sized):
     def __new__(
         cls, shape: Sequence[int], dtype: Any, weak: bool = False, *, weak_type: bool = False, sharding: Any = None
     ) -> ArrayType:
-        if sharding is not None and not sharding.of_a_type:
-            raise NotProvided(
-                f"ArrayType: a type states no sharding, got {sharding.spec}.",
-                hint="with_sharding_constraint and out_shardings say where values are.",
-            )
-        return array_type(tuple(shape), dtype, weak or weak_type)
+        shape = tuple(shape)
+        return array_type(shape, dtype, weak or weak_type, cut=stated(sharding, len(shape)))
 
     @property
     def ndim(self) -> int:
@@ -70,8 +70,10 @@ class ArrayType(ImmutableObject, Sized):
 
     @property
     def sharding(self) -> Any:
-        """The sharding that a type states, under JAX's name: no dimension is cut along an axis of the mesh in force."""
-        return LaterLayers.whole(self.ndim)
+        """The sharding that the type states: its cut; without one, no dimension is cut along an axis of the mesh in
+        force.
+        """
+        return self.cut or LaterLayers.whole(self.ndim)
 
     def extents(self) -> list[Extent]:
         return extents_in(self.shape)
@@ -83,22 +85,39 @@ class ArrayType(ImmutableObject, Sized):
         self, shape: tuple[int, ...] | None = None, dtype: Any = None, weak: bool | None = None, *,
         weak_type: bool | None = None,
     ) -> ArrayType:
-        """The same type with another shape, dtype or weakness, which is named ``weak`` or ``weak_type``."""
+        """The same type with another shape, dtype or weakness, which is named ``weak`` or ``weak_type``; one of another
+        shape states no cut.
+        """
         weak = weak_type if weak is None else weak
         return array_type(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak if weak is None else weak,
             self.varying,
+            self.cut if shape is None or shape == self.shape else None,
         )
 
     def along(self, varying: frozenset[tuple[Hashable, int]]) -> ArrayType:
         """The same type, varying along these axes."""
-        return self if varying == self.varying else array_type(self.shape, self.dtype, self.weak, varying)
+        return self if varying == self.varying else array_type(self.shape, self.dtype, self.weak, varying, self.cut)
+
+    def cut_by(self, cut: Any) -> ArrayType:
+        """The same type with this cut, or None."""
+        return self if cut is self.cut else array_type(self.shape, self.dtype, self.weak, self.varying, cut)
+
+    def with_dimension(self, d: int, size: Any) -> ArrayType:
+        """The type of ``size`` such values, stacked along a new dimension ``d``, which is not cut."""
+        shape, cut = self.shape, self.cut and self.cut.with_dimension(d)
+        return array_type((*shape[:d], size, *shape[d:]), self.dtype, self.weak, self.varying, cut)
+
+    def without_dimension(self, d: int) -> ArrayType:
+        """The type of the slices along dimension ``d``."""
+        shape, cut = self.shape, self.cut and self.cut.without_dimension(d)
+        return array_type(shape[:d] + shape[d + 1 :], self.dtype, self.weak, self.varying, cut)
 
     def strong(self) -> ArrayType:
         """The same type, not weak."""
-        return array_type(self.shape, self.dtype, False, self.varying) if self.weak else self
+        return array_type(self.shape, self.dtype, False, self.varying, self.cut) if self.weak else self
 
     def tangent(self) -> ArrayType:
         """The type of tangents and cotangents: itself where the dtype is inexact, else of ``float0``."""
@@ -112,7 +131,8 @@ class ArrayType(ImmutableObject, Sized):
     to_tangent_aval = to_ct_aval = at_least_vspace = tangent
 
     def __str__(self) -> str:
-        plain = f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]" + ("~" if self.weak else "")
+        sizes = map(str, self.shape) if self.cut is None else self.cut.cut_sizes(self.shape)
+        plain = f"{short_name(self.dtype)}[{','.join(sizes)}]" + ("~" if self.weak else "")
         if not self.varying:
             return plain
         return f"{plain}{{{','.join([f'{name}:{size}' for name, size in sorted(self.varying, key=str)])}}}"
@@ -120,7 +140,7 @@ class ArrayType(ImmutableObject, Sized):
     __repr__ = __str__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return array_type, (self.shape, self.dtype, self.weak, self.varying)
+        return array_type, (self.shape, self.dtype, self.weak, self.varying, self.cut)
 
 
 class SymbolicType(ArrayType):
@@ -154,27 +174,28 @@ _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 
 
 def array_type(
-    shape: tuple[int, ...], dtype: Any, weak: bool = False, varying: frozenset[tuple[Hashable, int]] = INVARIANT
+    shape: tuple[int, ...], dtype: Any, weak: bool = False, varying: frozenset[tuple[Hashable, int]] = INVARIANT,
+    cut: Any = None,
 ) -> ArrayType:
     """The interned type of this shape (ints and ``Extent``s), dtype (or scalar type, or name) and weakness.
 
     Raises: ShapeMismatch: it has 2**63 bytes or more.
     """
-    key = (shape, dtype, weak, varying)
+    key = (shape, dtype, weak, varying, cut)
     cached = _INTERNED.get(key)
     if cached is not None:
         return cached
     if not isinstance(dtype, np.dtype | ExtendedDType):
-        return _INTERNED.setdefault(key, array_type(shape, np.dtype(dtype), weak, varying))
+        return _INTERNED.setdefault(key, array_type(shape, np.dtype(dtype), weak, varying, cut))
     sizes = tuple([as_size(size) if isinstance(size, SYMBOLIC) else int(size) for size in shape])
     new: ArrayType = object.__new__(SymbolicType if Extent in map(type, sizes) else ArrayType)
     size = prod(sizes)
     if type(new) is ArrayType and max(size, *sizes, 0) * int(dtype.itemsize) >= 2**63:
         raise ShapeMismatch(f"an array must have fewer than 2**63 bytes, got {short_name(dtype)}{list(sizes)}.")
-    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, size, size * int(dtype.itemsize))):
+    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, cut, size, size * int(dtype.itemsize))):
         assign(new, value)
     # setdefault: two threads that create the same type get one object
-    new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying), new)
+    new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying, cut), new)
     return new
 
 
@@ -207,8 +228,16 @@ def as_array_type(declared: Any) -> ArrayType:
     """The array type that anything with ``shape`` and ``dtype`` describes: a ``ShapeDtypeStruct``, an array."""
     if isinstance(declared, ArrayType):
         return declared
-    weak = getattr(declared, "weak_type", False)
-    return array_type(tuple(declared.shape), declared.dtype, weak)
+    weak, sharding = getattr(declared, "weak_type", False), getattr(declared, "sharding", None)
+    shape = tuple(declared.shape)
+    return array_type(shape, declared.dtype, weak, cut=stated(sharding, len(shape)))
+
+
+def stated(sharding: Any, rank: int) -> Any:
+    """The cut that the type of a value of this rank states, where it has this sharding; None: it is another's, or None.
+    """
+    cut = getattr(sharding, "cut", None)
+    return cut and cut(rank)
 
 
 float32 = np.dtype("float32")

@@ -11,14 +11,15 @@ import numpy as np
 
 from ..effects.base.errors import BadCheckpoint, DTypeMismatch, ShapeMismatch, TreeMismatch, some_of
 from ..effects.core.arrays import as_array, concrete
-from ..effects.sharding.layout import Format
-from ..effects.sharding.named_sharding import Index
+from ..effects.sharding.mesh import AbstractMesh
+from ..effects.sharding.named_sharding import Index, NamedSharding
 from ..effects.trees import pytrees
 from ..effects.trees.paths import keystr
 from ..effects.types.array_type import ArrayType
 from ..interpreters.transformations.make_program import ShapeDtypeStruct
 from ..lowering.arrays.assembled_arrays import make_array_from_callback
 from ..lowering.arrays.device_put import device_put
+from ..lowering.arrays.requested_shardings import requested
 from ..lowering.clients.agreement import check_same
 from .contents import Contents, plain, read_contents
 from .stored_leaves import NUMBERS, StoredLeaf, number_name
@@ -32,10 +33,10 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
 
     Args:
         like: a tree with the structure, shapes and dtypes of the saved one. Of an array or a ``ShapeDtypeStruct`` with
-            a sharding the result has this sharding, of one without it is on the default device; of NumPy's arrays and
-            scalars and of Python's numbers and texts it is their like. Without ``like``, dicts, lists, tuples, None and
-            the kinds of leaves are as they were saved, arrays are on the default device, and a node of another type is
-            a dict of its children by name.
+            a sharding the result has this sharding, where it is a type's over the mesh in force; of one without it is
+            on the default device; of NumPy's arrays and scalars and of Python's numbers and texts it is their like.
+            Without ``like``, dicts, lists, tuples, None and the kinds of leaves are as they were saved, arrays are on
+            the default device, and a node of another type is a dict of its children by name.
 
     Every process calls it, and reads the parts of arrays that its own devices hold.
 
@@ -140,11 +141,9 @@ def _wanted(leaf: StoredLeaf, saved: ArrayType, like: Any) -> ShapeDtypeStruct:
                 f"{other}.",
                 hint="restore it as it is, then convert it.",
             )
-    sharding = wanted.sharding
-    if isinstance(sharding, Format):
-        sharding = sharding.row_major_sharding("restore")
-    if getattr(sharding, "of_a_type", False):  # it names no devices
-        sharding = None
+    sharding = None if wanted.sharding is None else requested("restore", wanted.sharding)
+    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh) and not sharding.spec.axes:
+        sharding = None  # that of a whole type, which names no devices
     if sharding is not None:
         sharding.check_fit("restore", lambda: f"the leaf at {leaf.place}", wanted.shape)
     return wanted.update(sharding=sharding)

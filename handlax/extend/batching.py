@@ -20,7 +20,7 @@ from ..effects.operations.foundations.shapes import move_axis
 from ..effects.operations.manipulation.rearranging import expand_dims
 from ..effects.operations.manipulation.slicing import axis_at, lane_count, lanes_first
 from ..effects.programs.primitives import Primitive
-from ..interpreters.batching.batch import by_batch_rule, lane_type
+from ..interpreters.batching.batch import by_batch_rule
 from ..interpreters.core.rule_results import pair_of
 from .checked_results import checked_results, list_of, types_of_results
 from .rule_registries import RuleRegistry
@@ -46,10 +46,10 @@ def _checked(op: Any, xs: Sequence[Any], dims: Sequence[Any], size: Any, given: 
     """What a rule gives, as a cell gives it. Raises: as ``checked_results``; TreeMismatch: it gives no dimensions."""
     shown = f"{op.name}, primitive_batchers"
     y, out_dims = pair_of(shown, "results, dims", given)
-    lanes = [x.type if d is None else lane_type(x.type, d) for x, d in zip(xs, dims)]
+    lanes = [x.type if d is None else x.type.without_dimension(d) for x, d in zip(xs, dims)]
     types = types_of_results(op, lanes)
     each = list_of(shown, "dims", out_dims, len(types)) if isinstance(out_dims, (list, tuple)) else [out_dims]
-    full = [t if d is None else t.update(shape=(*t.shape[:d], size, *t.shape[d:])) for t, d in zip(types, cycle(each))]
+    full = [t if d is None else t.with_dimension(d, size) for t, d in zip(types, cycle(each))]
     return checked_results(op, "primitive_batchers", y, full), out_dims
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..effects.base.errors import BadArgument, BadAxis, DTypeMismatch, ShapeMismatch
 from ..effects.core.arrays import Array, as_array, as_arrays
-from ..effects.functions.out_shardings import cut
+from ..effects.functions.out_shardings import cuts_result
 from ..effects.operations.dot_general import canonical_numbers, dot_general
 from ..effects.operations.elementwise.comparison import select
 from ..effects.operations.elementwise.conversion import convert
@@ -45,6 +45,7 @@ class _Roles(NamedTuple):
     before: tuple[int, ...]
 
 
+@cuts_result
 def ragged_dot(
     lhs: Any,
     rhs: Any,
@@ -70,11 +71,10 @@ def ragged_dot(
            [5.]], dtype=float32)
     """
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
-    return ragged_dot_general(
-        lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset, out_sharding
-    )
+    return ragged_dot_general(lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset)
 
 
+@cuts_result
 def ragged_dot_general(
     lhs: Any,
     rhs: Any,
@@ -122,8 +122,7 @@ def ragged_dot_general(
         if roles.group is not None:
             inner = ((0, *inner[0]), (roles.group, *inner[1]))
     z = dot_general(kept, y, (inner, batch), precision, preferred_element_type)
-    z = move_axis(z, len(batch[0]), 0) if roles.ragged in roles.inner[0] else z
-    return cut("ragged_dot_general", z, out_sharding)
+    return move_axis(z, len(batch[0]), 0) if roles.ragged in roles.inner[0] else z
 
 
 def _roles(numbers: Any, x: ArrayType, y: ArrayType) -> _Roles:

@@ -11,7 +11,6 @@ import numpy as np
 from ..effects.base.errors import BadArgument, Immutable, NotAnArray, ShapeMismatch
 from ..effects.base.stack import perform
 from ..effects.core.arrays import Array, Box, as_array, duplicate, no_rows_error
-from ..effects.functions.out_shardings import cut
 from ..effects.operations.elementwise.complex_parts import complex as complex_
 from ..effects.operations.elementwise.complex_parts import imag, real
 from ..effects.operations.elementwise.conversion import BitcastConvertType, convert
@@ -60,8 +59,8 @@ def attach(functions: Mapping[str, Any]) -> None:
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """``x.reshape(2, 3)`` or ``x.reshape((2, 3))``; see ``numpy.reshape``."""
-    y = shape_manipulation.reshape(self, args[0] if len(args) == 1 else args, order)
-    return cut("reshape", y, out_sharding)
+    shape = args[0] if len(args) == 1 else args
+    return shape_manipulation.reshape(self, shape, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *args: Any) -> Any:
@@ -71,7 +70,7 @@ def _transpose(self: Any, *args: Any) -> Any:
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements as a vector; see ``numpy.ravel``."""
-    return cut("flatten", shape_manipulation.ravel(self, order), out_sharding)
+    return shape_manipulation.ravel(self, order, out_sharding=out_sharding)
 
 
 def _as_type(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:

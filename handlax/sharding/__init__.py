@@ -14,6 +14,8 @@ from ..effects.sharding.named_sharding import SingleDeviceSharding as SingleDevi
 from ..effects.sharding.named_sharding import make_single_device_sharding as make_single_device_sharding
 from ..effects.sharding.partition_spec import P as P
 from ..effects.sharding.partition_spec import PartitionSpec as PartitionSpec
+from ..effects.sharding.sharding_rules import ShardingRule as ShardingRule
+from ..effects.sharding.sharding_rules import alike as alike
 from ..effects.types.manual_axis_type import ManualAxisType as ManualAxisType
 from ..lowering.arrays.sharding_constraints import reshard as reshard
 from .axis_modes import auto_axes as auto_axes

@@ -1,4 +1,4 @@
-"""Functions some of whose axes are automatic, or explicit: what remains of them is where their arrays are placed."""
+"""Functions within which axes are automatic, or explicit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..effects.base.errors import BadCall, need_function
-from ..effects.sharding.mesh_scope import get_abstract_mesh
-from ..lowering.arrays.sharding_constraints import reshard
+from ..effects.sharding.mesh import AxisType
+from ..effects.sharding.mesh_scope import get_abstract_mesh, use_abstract_mesh
+from ..lowering.arrays.sharding_constraints import hidden, left_to, reshard
 
 Axes = str | tuple[str, ...] | None
 
@@ -18,13 +19,14 @@ def auto_axes(f: Any = None, /, *, axes: Axes = None, out_sharding: Any = None) 
 
         auto_axes(f, out_sharding=s)(x) == reshard(f(x), s)
 
-    Axes place values alike whether they are automatic or explicit, so ``axes`` changes nothing more. The sharding may
-    be given with the call, as ``out_sharding=``. Without ``f``, a decorator.
+    Types state nothing of how its arguments are cut, and so of what it computes. The sharding may be given with the
+    call, as ``out_sharding=``. Without ``f``, a decorator.
 
     Raises: BadCall: there is no sharding. BadArgument: the mesh in force has not one of the axes.
     """
 
     def call(f: Any, sharding: Any, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = hidden((args, kwargs))
         return reshard(f(*args, **kwargs), sharding)
 
     return _placing("auto_axes", "out_sharding", call, f, axes, out_sharding)
@@ -35,16 +37,24 @@ def explicit_axes(f: Any = None, /, *, axes: Axes = None, in_sharding: Any = Non
 
         explicit_axes(f, in_sharding=s)(x) == f(reshard(x, s))
 
-    Axes place values alike whether they are automatic or explicit, so ``axes`` changes nothing more. The sharding may
-    be given with the call, as ``in_sharding=``. Without ``f``, a decorator.
+    Within it the axes, by default all of the mesh in force, are explicit; types of its results state what they stated
+    outside. The sharding may be given with the call, as ``in_sharding=``. Without ``f``, a decorator.
 
     Raises: BadCall: there is no sharding. BadArgument: the mesh in force has not one of the axes.
     """
 
     def call(f: Any, sharding: Any, *args: Any, **kwargs: Any) -> Any:
-        return f(*reshard(args, sharding), **kwargs)
+        around = get_abstract_mesh()
+        inside = around.update_axis_types(dict.fromkeys(_names(axes) or around.axis_names, AxisType.Explicit))
+        with use_abstract_mesh(inside):
+            results = f(*reshard(args, sharding), **kwargs)
+        return results if inside == around else left_to(around, results)
 
     return _placing("explicit_axes", "in_sharding", call, f, axes, in_sharding)
+
+
+def _names(axes: Axes) -> tuple[str, ...]:
+    return (axes,) if isinstance(axes, str) else axes or ()
 
 
 def _placing(where: str, keyword: str, call: Callable[..., Any], f: Any, axes: Axes, sharding: Any) -> Any:
@@ -58,7 +68,7 @@ def _placing(where: str, keyword: str, call: Callable[..., Any], f: Any, axes: A
         given = kwargs.pop(keyword, None) if sharding is None else sharding
         if given is None:
             raise BadCall(f"{where}: {keyword} must be given, got none.", hint=f"{where}(f, {keyword}=hx.P('axis')).")
-        for name in (axes,) if isinstance(axes, str) else axes or ():
+        for name in _names(axes):
             get_abstract_mesh().axis_size(where, name)
         return call(f, given, *args, **kwargs)
 

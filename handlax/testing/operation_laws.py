@@ -22,14 +22,25 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadIndex, CannotCross, ConcretizationError, HandlaxError, ShapeMismatch
+from ..effects.base.errors import (
+    BadIndex,
+    CannotCross,
+    ConcretizationError,
+    HandlaxError,
+    ShapeMismatch,
+    ShardingTypeError,
+)
+from ..effects.base.later_layers import LaterLayers
 from ..effects.base.wrapping import errors_ignored
 from ..effects.core.arrays import Array, as_array, perform
-from ..effects.core.columns import DECOMPOSE, EVALUATE, RAGGED
-from ..effects.core.operation import Operation
+from ..effects.core.columns import DECOMPOSE, EVALUATE, RAGGED, SHARDING_RULE
+from ..effects.core.operation import Operation, result_type
 from ..effects.operations.random_bits import random_wrap
 from ..effects.programs.parse_result import parse_program
 from ..effects.programs.program import Program, interpret
+from ..effects.sharding.mesh import AxisType, Mesh
+from ..effects.sharding.named_sharding import NamedSharding
+from ..effects.sharding.partition_spec import cut_along
 from ..effects.types import dtypes
 from ..effects.types.array_type import Shape
 from ..interpreters.analysis.typecheck import typecheck
@@ -39,6 +50,7 @@ from ..interpreters.ragged.ragged_array import Ragged, ragged_axis
 from ..interpreters.transformations.derivatives import jvp, linearize, vjp
 from ..interpreters.transformations.make_program import make_program
 from ..interpreters.transformations.vmap import vmap
+from ..lowering.arrays.device_put import device_put
 from ..lowering.jit.jit import jit
 from .closeness import assert_close, brief, data
 from .law import Inapplicable, Law
@@ -430,6 +442,44 @@ def _partition(op: Operation, operands: Arrays) -> None:
             assert_close(y, z, 1.0, f"{op} partitioned at {unknown}")
 
 
+def _sharded(op: Operation, draws: Sequence[Arrays]) -> None:
+    """Of operands cut over two devices the results are the same, and lie there as their types state."""
+    if SHARDING_RULE.complete().cell(type(op)) is None:
+        raise Inapplicable("it has no sharding rule")
+    devices = LaterLayers.devices(None)[:2]
+    if len(devices) < 2:
+        raise Inapplicable("there is one device")
+    mesh = Mesh(np.array(devices), ("cut",), (AxisType.Explicit,))
+    pairs = [(cut, operands) for operands in draws for cut in _cut_operands(op, operands, mesh)]
+    if not pairs:
+        raise Inapplicable("no operand can be cut")
+    function, cut_operands = _joint(op, [cut for cut, _ in pairs])
+    whole = [y for _, operands in pairs for y in results(op, operands)]
+    for y, z in zip(jit(function)(*cut_operands), whole, strict=True):
+        assert_close(y, z, 10.0, f"{op} of cut operands")
+        stated = tuple(y.type.sharding.spec) if y.type.cut is not None else (None,) * y.ndim
+        lies = (*y.sharding.spec, *[None] * (y.ndim - len(y.sharding.spec)))
+        assert lies == stated, f"{op}: the result lies as {lies}, its type is {y.type}"
+
+
+def _cut_operands(op: Operation, operands: Arrays, mesh: Mesh) -> list[list[Any]]:
+    """The operands cut along one dimension, of one of them and of all, in each way that the operation takes."""
+    ways: set[tuple[int | None, int]] = {(i, d) for i, x in enumerate(operands) for d in range(x.ndim)}
+    ways |= {(None, d) for _, d in ways}
+    found = []
+    for only, d in sorted(ways, key=str):
+        along = NamedSharding(mesh, cut_along(d, "cut"))
+        chosen = [only in (i, None) and x.ndim > d and x.shape[d] % 2 == 0 < x.shape[d] for i, x in enumerate(operands)]
+        if any(chosen):
+            cut = [device_put(x, along) if yes else as_array(x) for x, yes in zip(operands, chosen)]
+            try:
+                result_type(op, tuple([x.type for x in cut]))
+            except ShardingTypeError:
+                continue
+            found.append(cut)
+    return found
+
+
 def assert_preserved(program: Program, pickled: bool = True) -> None:
     """Assert that printing and parsing, pickling and type checking give the program again."""
     parsed = parse_program(str(program), program.consts).unwrap()
@@ -497,5 +547,7 @@ OPERATION_LAWS = (
     Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals"),
         rules=("jvp", "batch", "lower", "decompose")),
     Law("partial_eval", "it gives the same where some operands are known before the others", each(_partition)),
+    Law("sharding", "results of operands cut over devices are the same, and lie as their types state", _sharded,
+        rules=("sharding_rule", "lower", "decompose")),
     Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 from ...effects.base.errors import CannotCross
@@ -14,11 +15,15 @@ from ...effects.control.lanes import Lanes
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import BATCH, COLLECTIVE, AxisRule
 from ...effects.core.named_axes import Axis
-from ...effects.core.operation import Operation, effects_text
+from ...effects.core.operation import Operation, effects_text, result_type
+from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.operations.foundations.sharding_constraint import cut_of, hide, reveal, states
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
-from ...effects.types.array_type import ArrayType, array_type
+from ...effects.sharding.named_sharding import NamedSharding, cut_over
+from ...effects.sharding.sharding_rules import entries_of
+from ...effects.types.array_type import ArrayType
 from ...effects.types.extent import described
 from ..core.body_transform import BodyTransformer, cross, transform_body
 from ..core.record import Record
@@ -53,10 +58,11 @@ def lane_box(run: Run, value: Any, dim: Any, type: ArrayType, site: Any) -> Batc
     return new
 
 
-def lane_type(type: ArrayType, dim: int) -> ArrayType:
-    """The type of one lane of an array of this type that is mapped along ``dim``."""
-    shape = type.shape
-    return array_type(shape[:dim] + shape[dim + 1 :], type.dtype, type.weak, type.varying)
+def type_of_lanes(lane: ArrayType, dim: int, size: Any, cut: NamedSharding | None) -> ArrayType:
+    """The type of ``size`` lanes of this type along ``dim``; ``cut`` is how a vector of lanes is cut."""
+    t = lane.with_dimension(dim, size)
+    entries = entries_of(lane)
+    return t if cut is None else t.cut_by(cut_over(cut.mesh, (*entries[:dim], *cut.spec, *entries[dim:])))
 
 
 class Batch(BodyTransformer):
@@ -64,10 +70,10 @@ class Batch(BodyTransformer):
 
     Answers operations with one of its boxes as operand, those that name its axis, and every effect; forwards the rest.
     The mark of a value is its mapped dimension, None for a value that all lanes share. ``how``: what a subclass has to
-    know about the lanes.
+    know about the lanes. ``cut``: how a vector of lanes is cut along explicit axes, or None.
     """
 
-    __slots__ = ("size", "axis_name", "how", "crossed")
+    __slots__ = ("size", "axis_name", "how", "cut", "crossed")
 
     def __init__(
         self, outer: Run, size: int, axis_name: Hashable | None = None, site: tuple[Any, int] | None = None,
@@ -77,6 +83,7 @@ class Batch(BodyTransformer):
         self.size = size
         self.axis_name = axis_name
         self.how = how
+        self.cut: NamedSharding | None = None
         self.crossed = 0  # the loops and lanes in whose body this is, and around which the lanes are
         if axis_name is not None:
             self.scope = (Binding(((axis_name, size),)), *outer.scope)
@@ -92,11 +99,11 @@ class Batch(BodyTransformer):
     def of_lanes(self, size: int, outer: Run) -> Batch:
         """This handler for another number of lanes: ``size``."""
         run = type(self)(outer, size, self.axis_name, None, self.how)
-        run.crossed = self.crossed
+        run.crossed, run.cut = self.crossed, self.cut
         return run
 
     def key(self) -> Any:
-        return (type(self), self.size, self.axis_name, self.crossed, self.how)
+        return (type(self), self.size, self.axis_name, self.crossed, self.how, self.cut)
 
     def flow(self, op: HigherOrder) -> StateFlow:
         """How ``vmap`` enters the bodies of an operation: it counts loops if a body may perform effects."""
@@ -111,13 +118,14 @@ class Batch(BodyTransformer):
 
     def box(self, mark: int | None, parts: Sequence[Any]) -> Any:
         (value,) = parts
-        return value if mark is None else lane_box(self, value, mark, lane_type(value.type, mark), self.cell.site)
+        if mark is None:
+            return value
+        return lane_box(self, value, mark, value.type.without_dimension(mark), self.cell.site)
 
     def part_types(self, mark: int | None, type: ArrayType) -> Sequence[ArrayType]:
-        shape = type.shape
         if type.varying:
             type = type.along(type.varying - {(self.axis_name, self.size)})
-        return (type if mark is None else type.update(shape=(*shape[:mark], self.size, *shape[mark:])),)
+        return (type if mark is None else type_of_lanes(type, mark, self.size, self.cut),)
 
     def force(self, x: Any, mark: int | None) -> Sequence[Any]:
         dim, (value,) = self.split(x)
@@ -203,7 +211,7 @@ class Batch(BodyTransformer):
         recorder = Record(BASE, "")
         shared = [(recorder.input(x.type), x) for x, d in zip(values, dims) if d is None]
         each = [axis_at(x, d, 0, self.size) for x, d in zip(values, dims) if d is not None]
-        rows = iter([recorder.input(x.type.update(shape=x.type.shape[1:])) for x in each])
+        rows = iter([recorder.input(x.type.without_dimension(0)) for x in each])
         fixed = iter([box for box, _ in shared])
         results = recorder.answer(op, tuple([next(fixed) if d is None else next(rows) for d in dims]))
         body = recorder.freeze(op.as_results(results), op.name)
@@ -323,7 +331,7 @@ class Batch(BodyTransformer):
                 open = op.effectful or op.bodied
                 alike = op.effectful and op.vmap == "once" and all([d is None for d in dims])
                 ruled = not open or (BATCH.has(type(op)) and not alike)
-                answer = by_batch_rule(op, dims, values, self.axis_name, self.size) if ruled else None
+                answer = by_batch_rule(op, dims, values, self.axis_name, self.size, self.cut) if ruled else None
                 if answer is None and op.bodied:
                     return self._bodies(op, operands, dims, values)
                 y, dim = self._effect(op, dims, *values) if answer is None else pair_of(
@@ -341,12 +349,39 @@ class Batch(BodyTransformer):
         return self.box(dim, (y,))
 
 
-def by_batch_rule(op: Any, dims: Sequence[Any], values: Sequence[Any], axis_name: Hashable, size: int) -> Any:
+def by_batch_rule(
+    op: Any, dims: Sequence[Any], values: Sequence[Any], axis_name: Hashable, size: int,
+    cut: NamedSharding | None = None,
+) -> Any:
     """The results of an operation by its batch rule, and the dimension along which they are mapped."""
     rule = BATCH.find(type(op))
     if type(rule) is AxisRule:
-        return rule(op, dims, *values, axis=(axis_name, size))
+        rule = partial(rule, axis=(axis_name, size))
+    if op.states_cut or any(map(cut_of, values)):
+        return blind_rule(rule, cut, op, dims, *values)
     return rule(op, dims, *values)
+
+
+def blind_rule(rule: Any, cut: NamedSharding | None, op: Any, dims: Sequence[Any], *values: Any) -> Any:
+    """What the batch rule gives for operands of which some are cut: each lane of the results is cut as the type of the
+    operation's results says, a vector of lanes as ``cut``. A rule that performs other operations is called on hidden
+    operands.
+    """
+    stated = states(map(cut_of, values)) or (op.states_cut and op.mesh.explicit_axes)
+    if not stated or op.bodied or op.effectful:
+        return rule(op, dims, *values)
+    if isinstance(op, Elementwise) and len({(x.type.shape, d) for x, d in zip(values, dims) if x.type.shape}) == 1:
+        return rule(op, dims, *values)  # performs the operation itself
+    types = [x.type if d is None else x.type.without_dimension(d) for x, d in zip(values, dims)]
+    lanes = op.as_results(result_type(op, tuple(types)))
+    answer = rule(op, dims, *map(hide, values))
+    if answer is None:
+        return None
+    y, dim = answer
+    ys = op.as_results(y)
+    each = dim if isinstance(dim, (tuple, list)) else (dim,) * len(ys)
+    of_all = [t if d is None else type_of_lanes(t, d, z.type.shape[d], cut) for z, t, d in zip(ys, lanes, each)]
+    return op.from_results([reveal(z, t.cut) for z, t in zip(ys, of_all)]), dim
 
 
 def may_perform(op: HigherOrder) -> bool:
@@ -376,8 +411,12 @@ def batch_rule(op: Operation, key: Sequence[Any]) -> tuple[Callable[..., Any], S
     count = len(key) // 2
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:
-        y, dim = BATCH.find(type(op))(op, key[count:], *values)
-        return (y,), (dim, None if dim is None else lane_type(y.type, dim))
+        rule = BATCH.find(type(op))
+        if op.states_cut or any(map(cut_of, values)):
+            cuts = [t.cut and t.cut.of_dimension(d) for t, d in zip(key, key[count:]) if d is not None]
+            rule = partial(blind_rule, rule, cuts[0])
+        y, dim = rule(op, key[count:], *values)
+        return (y,), (dim, None if dim is None else y.type.without_dimension(dim))
 
     return rule, key[:count]
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, some_of
+from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, ShardingTypeError, some_of
 from ...effects.control.recorded_bodies import at_path
 from ...effects.core.arrays import Array
 from ...effects.core.containers import container_kind, is_axis, is_container, is_spec, need_no_container
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
+from ...effects.operations.foundations.sharding_constraint import reveal
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.sharding_rules import one_mesh
 from ...effects.trees import pytrees
 
 
@@ -122,6 +125,36 @@ def lane_count(
     )
 
 
+def lanes_cut(where: str, dims: Sequence[int | None], xs: Sequence[Any]) -> NamedSharding | None:
+    """How a vector of the lanes is cut along explicit axes, as the mapped dimensions are; None: they are whole.
+
+    Raises: ShardingTypeError: the mapped dimensions are cut in different ways, or an argument that all lanes share is
+    cut along the same axis.
+    """
+    mapped = [(x.type, d) for x, d in zip(xs, dims) if d is not None]
+    cuts = {t.cut and t.cut.of_dimension(d) for t, d in mapped}
+    if cuts <= {None}:
+        return None
+    hidden = [cut for cut in cuts if cut is not None and cut.hides]
+    if hidden:
+        return hidden[0]
+    one_mesh(where, [t for t, _ in mapped])
+    if len(cuts) > 1:
+        raise ShardingTypeError(
+            f"{where}: mapped dimensions must be cut alike, got {'; '.join([f'{t} along {d}' for t, d in mapped])}.",
+            hint="hx.reshard(x, spec) cuts one of the arguments as the others are.",
+        )
+    (cut,) = cuts
+    for x, d in zip(xs, dims):
+        if d is None and isinstance(x, Array) and x.type.cut and {*cut.spec.axes} & {*x.type.cut.spec.axes}:
+            raise ShardingTypeError(
+                f"{where}: lanes are cut along {cut.spec[0]!r}, so that no argument that they share can be, got "
+                f"{x.type}.",
+                hint="hx.reshard(x, spec) cuts it along another axis.",
+            )
+    return cut
+
+
 def stacked(run: Any, y: Any, target: int | None, results: Any = None, i: int = 0) -> Any:
     """A result for all lanes as an array with the mapped axis at ``target``; None: the value that all lanes share.
 
@@ -139,6 +172,7 @@ def stacked(run: Any, y: Any, target: int | None, results: Any = None, i: int = 
     if mapped:
         return move_axis(y.value, y.dim, target)
     shape = y.type.shape
-    return broadcast_in_dim(
+    z = broadcast_in_dim(
         y, (*shape[:target], run.size, *shape[target:]), [d + (d >= target) for d in range(len(shape))]
     )
+    return z if run.cut is None else reveal(z, run.part_types(target, y.type)[0].cut)

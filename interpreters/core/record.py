@@ -39,11 +39,6 @@ class RecordBox(Box):
         return None if definition is None else self.run.builder.ops[definition[0]]
 
     @property
-    def known_sharding(self) -> Any:
-        known = self.run.shardings
-        return known[self.number] if self.number < len(known) else None
-
-    @property
     def arguments(self) -> list[str]:
         names = self.run.names
         return [] if names is None else [names(i) for i in self.run.builder.inputs_of(self.number)]
@@ -67,7 +62,7 @@ class Record(Run):
     brought by clauses, see ``apart``. None: they are not told apart.
     """
 
-    __slots__ = ("builder", "owner", "names", "shardings", "within", "literals")
+    __slots__ = ("builder", "owner", "names", "within", "literals")
     literals: set[int] | None
     within: RawSite | None
     new_builder: type[Builder] = Builder
@@ -83,7 +78,6 @@ class Record(Run):
         self.owner = owner  # the run that transforms a body by this record
         self.literals = None
         self.names: Callable[[int], str] | None = None  # the name of the argument that an input is, for messages
-        self.shardings: Sequence[Any] = ()  # how inputs lie on a mesh, each None where that is unknown
 
     @property
     def around(self) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ class StateFlow:
     def inner_types(self) -> list[ArrayType]:
         """The types that the state's values have inside a body."""
         types = [x.type for x in self.operands]
-        return [t.update(shape=t.shape[1:]) for t in types] if self.stacked else types
+        return [t.without_dimension(0) for t in types] if self.stacked else types
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         """Set the state of ``run`` to ``values``, the state's inputs of a body, before the body is interpreted."""

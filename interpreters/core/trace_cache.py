@@ -81,8 +81,7 @@ def _fastest(structure: PyTreeDef) -> Callable[[Sequence[Any]], Any]:
 class TraceRequest(NamedTuple):
     """A function to trace, with the structure and types of its dynamic arguments; ``merge`` adds the static values.
 
-    ``names`` gives the name of each leaf of the dynamic arguments, for messages; ``shardings`` tell how those lie on a
-    mesh of which that is known while the function is traced.
+    ``names`` gives the name of each leaf of the dynamic arguments, for messages.
     """
 
     fun: Callable[..., Any]
@@ -93,7 +92,6 @@ class TraceRequest(NamedTuple):
     key: Any
     label: str = "jit"
     names: Callable[[int], str] | None = None
-    shardings: tuple[Any, ...] = ()
 
 
 _TRACES = WeakCache("trace")
@@ -145,7 +143,7 @@ def record(request: TraceRequest) -> Trace:
         )
     start = time.perf_counter()
     run = Record(current(), request.label, user_site(2))
-    run.names, run.shardings = request.names, request.shardings
+    run.names = request.names
     with installed(run):
         args, kwargs = request.tree.unflatten(run.inputs(request.types))
         if request.merge is not None:

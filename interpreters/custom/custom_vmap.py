@@ -147,7 +147,7 @@ class UserLanes(BatchingRule):
                     f"{self.shown}: the rule must return {what} of the structure of the results of {self.function}, "
                     f"{structure}, got {treedef}."
                 )
-        types = [t.update(shape=(size, *t.shape)) if yes else t for t, yes in zip(out_types, marks)]
+        types = [t.with_dimension(0, size) if yes else t for t, yes in zip(out_types, marks)]
         return [checked(self.shown, "results", y, t) for y, t in zip(leaves, types)], list(map(bool, marks))
 
 
@@ -231,7 +231,7 @@ class TransposeLanesRule(BatchingRule):
         known = [None if yes else next(residuals) for yes in self.linear]
         lanes = [pair is None or pair[1] for pair in known]
         types = [
-            t.update(shape=(size, *t.shape)) if pair is None else pair[0].type for pair, t in zip(known, self.types)
+            t.with_dimension(0, size) if pair is None else pair[0].type for pair, t in zip(known, self.types)
         ]
 
         def all_lanes(*xs: Any) -> list[Any]:

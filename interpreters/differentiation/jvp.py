@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ...effects.base import config
 from ...effects.base.errors import HandlaxError, NotDifferentiable
 from ...effects.base.stack import BASE, STACK, Run, current, inside
-from ...effects.core.columns import JVP, zeros_like
+from ...effects.core.columns import JVP, componentwise, is_linear, multilinear, zero, zeros_like
 from ...effects.core.named_axes import under
-from ...effects.core.operation import Operation
+from ...effects.core.operation import Operation, result_type
+from ...effects.operations.dot_general import multilinear_or_zero
+from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.operations.foundations.sharding_constraint import cut_of, hide, reveal, states
 from ...effects.programs.program import Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
@@ -39,10 +43,6 @@ class JvpBox(SitedBox):
     __slots__ = ("primal", "tangent")
     primal: Any
     tangent: Any
-
-    @property
-    def known_sharding(self) -> Any:
-        return self.primal.known_sharding
 
     def _unknown(self, error: type[HandlaxError], what: str, hint: str) -> Any:
         """The primal as a Python value for ``bool(x)`` and ``int(x)``, where it has one; other values would lose the
@@ -164,10 +164,31 @@ class Jvp(BodyTransformer):
             if self.crosses(op) and not JVP.has(type(op)):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
-            y, dy = pair_of(f"{op.name}, jvp", "result, tangent", rule(op, *self.parts(operands)))
+            primals, tangents = self.parts(operands)
+            rule = partial(blind_rule, rule) if any(map(cut_of, primals)) else rule
+            y, dy = pair_of(f"{op.name}, jvp", "result, tangent", rule(op, primals, tangents))
             return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple_results else self.pair(y, dy)
         finally:
             STACK.set(around)
+
+
+_PERFORM_ONE = (multilinear, multilinear_or_zero, componentwise, zero)
+"""Rules that perform their operation alone, on operands and tangents, as rules of linear operations do."""
+
+
+def blind_rule(rule: Any, op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Sequence[Any]:
+    """What the jvp rule gives for operands of which some are cut: results and their tangents are cut as the type of
+    the operation's results says. A rule that performs other operations is called on hidden operands.
+    """
+    if op.bodied or op.effectful or not states(map(cut_of, primals)):
+        return rule(op, primals, tangents)
+    types = op.as_results(result_type(op, tuple([x.type for x in primals])))
+    if not (isinstance(op, Elementwise) or is_linear(rule) or rule in _PERFORM_ONE):
+        primals, tangents = tuple(map(hide, primals)), tuple(map(hide, tangents))
+    y, dy = pair_of(f"{op.name}, jvp", "result, tangent", rule(op, primals, tangents))
+    ys = [reveal(part, t.cut) for part, t in zip(op.as_results(y), types)]
+    dys = [None if part is None else reveal(part, t.cut) for part, t in zip(op.as_results(dy), types)]
+    return op.from_results(ys), op.from_results(dys)
 
 
 def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[ArrayType]]:
@@ -179,7 +200,9 @@ def jvp_rule(op: Operation, types: Sequence[Any]) -> tuple[Callable[..., Any], S
 
     def rule(*values: Any) -> tuple[Sequence[Any], Any]:
         tangents = scattered(values[count:], [t is not None for t in types[count:]])
-        y, dy = JVP.find(type(op))(op, values[:count], tuple(tangents))
+        rule = JVP.find(type(op))
+        rule = partial(blind_rule, rule) if any(map(cut_of, values)) else rule
+        y, dy = rule(op, values[:count], tuple(tangents))
         return ((y,), False) if dy is None else ((y, dy), True)
 
     return rule, [t for t in types if t is not None]

@@ -22,6 +22,8 @@ from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, componentwise
 from ...effects.core.named_axes import under
 from ...effects.core.varying import with_varying
+from ...effects.operations.foundations.elementwise_factory import Elementwise
+from ...effects.operations.foundations.sharding_constraint import hide, reveal, states
 from ...effects.programs.program import Builder, Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
@@ -67,10 +69,10 @@ class _Backward:
     """The pass from the last equation to the first: ``grads[n]`` is the cotangent of variable ``n`` so far.
 
     ``values[n]`` is its value where it depends on no linear input, else None; ``starts[i]`` is the first result of
-    equation ``i``.
+    equation ``i``. ``cuts``: some type states how values are cut, so that rules are called on hidden operands.
     """
 
-    __slots__ = ("tape", "values", "types", "starts", "grads", "consts", "run", "cell", "outs", "needed")
+    __slots__ = ("tape", "values", "types", "starts", "grads", "consts", "run", "cell", "outs", "needed", "cuts")
 
     def __init__(self, tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]):
         self.tape = tape
@@ -81,6 +83,7 @@ class _Backward:
         self.cell = self.run.cell or SiteCell()
         self.outs: Sequence[int] = ()
         self.needed: set[int] | None = None
+        self.cuts = any([t.cut is not None for t in self.types])
 
     def seed(self, outs: Sequence[int], cts: Sequence[Any]) -> None:
         """Add the cotangents of the outputs to ``grads``."""
@@ -94,6 +97,11 @@ class _Backward:
         grads, varying = self.grads, self.types[n].varying
         if part.type.varying is not varying:
             part = with_varying(part, varying)
+        cut = self.types[n].cut
+        if cut is None and n >= len(self.tape.in_types):  # inside, the cotangent of a whole value is not made whole
+            cut = part.type.cut if grads[n] is None else grads[n].type.cut
+        if part.type.cut is not cut:
+            part = reveal(part, cut)
         grads[n] = part if grads[n] is None else add_tangents(grads[n], part)
 
     def equation(self, i: int) -> None:
@@ -114,6 +122,11 @@ class _Backward:
         operands = [*map(self.values.__getitem__, args)]
         linear = [x is None for x in operands]
         operands = [types[n] if x is None else x for n, x in zip(args, operands)]
+        if self.cuts and not (op.bodied or isinstance(op, Elementwise)):
+            given = [x for x in (*operands, *op.as_results(ct)) if x is not None]
+            if states([x.cut if isinstance(x, ArrayType) else x.type.cut for x in given]):
+                ct = op.from_results([*map(hide, op.as_results(ct))])
+                operands = [*map(hide, operands)]
         for n, part in zip(args, _cotangents(op, ct, operands, linear)):
             if part is not None:
                 self.add(n, part)

@@ -29,7 +29,7 @@ from ...effects.functions.unsupported import must_be_empty
 from ...effects.programs.closure_conversion import close
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
-from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.array_type import ArrayType, array_type, stated
 from ..analysis.dependence import scattered
 from ..differentiation.jvp import Jvp
 from ..differentiation.linearize import linearize as linearize_flat
@@ -296,7 +296,8 @@ def abstract(x: Any) -> ArrayType:
     if isinstance(x, ArrayType):
         return x
     if not isinstance(x, (Array, np.ndarray, np.generic)) and hasattr(x, "shape") and hasattr(x, "dtype"):
-        return array_type(tuple(x.shape), dtypes.canonical(x.dtype), bool(getattr(x, "weak_type", False)))
+        shape, weak, sharding = tuple(x.shape), getattr(x, "weak_type", False), getattr(x, "sharding", None)
+        return array_type(shape, dtypes.canonical(x.dtype), bool(weak), cut=stated(sharding, len(shape)))
     return as_array(x).type
 
 

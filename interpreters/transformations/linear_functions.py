@@ -22,6 +22,7 @@ from ...effects.base.tracebacks import boundary
 from ...effects.core.arrays import Array, as_array, is_number, scalar, type_of, unaliased
 from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.conversion import convert
+from ...effects.operations.foundations.sharding_constraint import reveal
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.trees.structure import difference
@@ -74,7 +75,7 @@ def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> An
         if not (dx.type.weak and same_kind) and not (isinstance(given, np.ndarray) and given.dtype == widest):
             raise DTypeMismatch(f"{where}: a tangent has its primal's dtype {t.dtype}, got {dx.type.dtype}.")
         dx = scalar(given, t.dtype) if is_number(given) else convert(dx, t.dtype)  # a number is rounded once
-    return dx
+    return reveal(dx, t.cut)
 
 
 def materialised(tangents: Sequence[Any], types: Sequence[ArrayType], given: Sequence[Any] = ()) -> Sequence[Any]:

@@ -26,7 +26,7 @@ from ...effects.functions.unsupported import must_be_empty
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
-from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.array_type import ArrayType, array_type, stated
 from ...effects.types.extent import SYMBOLIC
 from ...effects.types.lengths import held
 from .derivatives import abstract
@@ -79,7 +79,8 @@ class ShapeDtypeStruct(ImmutableObject):
 
     @property
     def type(self) -> ArrayType:
-        return array_type(self.shape, dtypes.canonical(self.dtype), self.weak_type)
+        cut = stated(self.sharding, len(self.shape))
+        return array_type(self.shape, dtypes.canonical(self.dtype), self.weak_type, cut=cut)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -6,21 +6,23 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from math import prod
 from typing import Any, overload
 
-from ...effects.base.errors import BadArgument, ShapeMismatch, UnknownSharding, need_function
+from ...effects.base.errors import BadArgument, ShapeMismatch, ShardingTypeError, UnknownSharding, need_function
 from ...effects.base.stack import Binding, current, inside, perform
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.shard_map import ShardMap, need_device_effects
-from ...effects.core.arrays import as_array
+from ...effects.core.arrays import Array, as_array
 from ...effects.core.named_axes import Bound, SizedAxis
 from ...effects.core.signatures import F, P, R
 from ...effects.core.varying import vary
 from ...effects.operations.collectives.collective import Punvary
 from ...effects.operations.foundations.shapes import reshape
+from ...effects.operations.foundations.sharding_constraint import hide, reveal
 from ...effects.operations.manipulation.rearranging import transpose
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh_scope import get_abstract_mesh, get_mesh
-from ...effects.sharding.partition_spec import PartitionSpec
+from ...effects.sharding.named_sharding import cut_over
+from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..batching.divergent_devices import coherent
@@ -113,7 +115,7 @@ def over_devices(
             return call_pure(of_values, args, {}, positions)
         specs = _specs_of(where, in_specs, args, over, axes)
         places = [i for i, spec in enumerate(specs) if spec is not None]
-        xs = [as_array(leaves[i]) for i in places]
+        xs = [hide(as_array(leaves[i])) for i in places]
         into = [_division(where, "in_specs", specs[i], axes, len(x.type.shape)) for i, x in zip(places, xs)]
         out: list[Division] = []
 
@@ -131,7 +133,9 @@ def over_devices(
             structure, results = _tracked(where, body, over, axes, rows, into, name_of(f))
         else:
             structure, results = _untracked(where, body, over, axes, rows, into, out, name_of(f))
-        return pytrees.unflatten(structure, [join(y, division, axes) for y, division in zip(results, out)])
+        joined = [join(y, division, axes) for y, division in zip(results, out)]
+        rest = UNCONSTRAINED if _cut_beyond(leaves, axes) else None
+        return pytrees.unflatten(structure, [_stated(y, division, over, rest) for y, division in zip(joined, out)])
 
     return mapped
 
@@ -239,7 +243,19 @@ def _named(division: Division) -> frozenset[SizedAxis]:
 
 def _piece(rows: ArrayType, over: frozenset[SizedAxis]) -> ArrayType:
     """The type of one device's piece of an array, given the type of all pieces stacked as ``rows``."""
-    return rows.update(shape=rows.shape[1:]) if over else rows
+    return rows.update(shape=rows.shape[1:]) if over else rows.cut_by(None)
+
+
+def _stated(y: Any, division: Division, mesh: Any, rest: Any) -> Any:
+    """A result, whose type states its division along the explicit axes of the mesh; ``rest``: the other entries."""
+    return reveal(y, cut_over(mesh, [tuple([name for name, _ in dim]) or rest for dim in division]))
+
+
+def _cut_beyond(xs: Sequence[Any], axes: SizedAxes) -> bool:
+    """Whether an argument is cut along an explicit axis that the body does not see."""
+    names = {name for name, _ in axes}
+    cuts = [x.type.cut for x in xs if isinstance(x, Array) and x.type.cut is not None]
+    return any([cut.hides or not names.issuperset(cut.spec.axes) for cut in cuts])
 
 
 def divide(where: str, x: Any, division: Division, axes: SizedAxes) -> Any:
@@ -332,21 +348,49 @@ def _specs_of(where: str, in_specs: Any, args: tuple[Any, ...], mesh: Any, axes:
     """The spec of each leaf of the arguments: as ``in_specs`` say, or as it lies on the mesh, as to ``axes``; the
     compiler sees to the others.
 
-    Raises: UnknownSharding: it is not known to lie there.
+    Raises: UnknownSharding: it is not known to lie there. ShardingTypeError: its type states another spec.
     """
+    names = {name for name, _ in axes}
     if in_specs is not Infer:
-        return _flat_specs(f"{where} in_specs", in_specs, args)
+        specs = _flat_specs(f"{where} in_specs", in_specs, args)
+        for x, spec in zip(pytrees.leaves(args), specs):
+            _check_stated(where, x, spec, names)
+        return specs
     specs = []
     for x in map(as_array, pytrees.leaves(args)):
-        sharding: Any = x.known_sharding
-        if getattr(sharding, "mesh", None) != mesh:
+        spec = _known_spec(x, mesh)
+        if spec is None:
             raise UnknownSharding(
                 f"{where}: without in_specs an argument must lie on the mesh, got {x.type} "
-                f"{'while it is traced' if x.run is not None else f'on {sharding}'}.",
+                f"{'while it is traced' if x.run is not None else f'on {x.sharding}'}.",
                 hint="name in_specs, or device_put(x, NamedSharding(mesh, spec)).",
             )
-        specs.append(sharding.spec.restricted({name for name, _ in axes}))
+        specs.append(spec.restricted(names))
     return specs
+
+
+def _known_spec(x: Any, mesh: Any) -> PartitionSpec | None:
+    """How an argument lies on the mesh, by its type or where it is; None: that is not known."""
+    cut = x.type.cut
+    if cut is not None:
+        return cut.spec if cut.mesh == mesh.abstract_mesh and not cut.hides else None
+    sharding: Any = None if x.run is not None else x.sharding
+    if getattr(sharding, "mesh", None) == mesh:
+        return sharding.spec
+    return PartitionSpec() if mesh.explicit_axes else None
+
+
+def _check_stated(where: str, x: Any, spec: Any, names: set[Hashable]) -> None:
+    """Raises ShardingTypeError: the type of an argument states another spec, as to the axes ``names``."""
+    cut = x.type.cut if isinstance(x, Array) and spec is not None else None
+    if cut is None or cut.hides:
+        return
+    given = cut_over(cut.mesh, (*spec, *[None] * (len(cut.spec) - len(spec))))
+    if given != cut_over(cut.mesh, cut.spec.restricted(names)):
+        raise ShardingTypeError(
+            f"{where}: in_specs must be as the types of the arguments state, got {spec} for {x.type}.",
+            hint="leave in_specs out, or hx.reshard the argument before.",
+        )
 
 
 def _flat_specs(what: str, specs: Any, tree: Any) -> list[Any]:

@@ -24,7 +24,7 @@ from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
-from ..batching.mapped_axes import dimension, flat_arguments, flat_axes, lane_count, stacked
+from ..batching.mapped_axes import dimension, flat_arguments, flat_axes, lane_count, lanes_cut, stacked
 from ..core.trace_cache import leaf_name
 from ..references.arguments import call_pure, positions_of, pure_of
 from ..references.reference import Ref
@@ -102,8 +102,8 @@ def vmap(
             return _on_references(fun, settings, args, kwargs)
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
         names = lambda i: leaf_name(fun, i, None, pytrees.structure((args, kwargs)))
-        count = lane_count("vmap", dims, xs, axis_size, names)
-        run = new_run(STACK.get(), count, axis_name, user_site(2))
+        run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size, names), axis_name, user_site(2))
+        run.cut = lanes_cut("vmap", dims, xs)
         boxes = [x if d is None else run.box(d, (x,)) for x, d in zip(xs, dims)]
         with installed(run):
             positional = pytrees.unflatten(tree, boxes[: tree.num_leaves])

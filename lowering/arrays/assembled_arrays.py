@@ -134,7 +134,7 @@ def make_array_from_single_device_arrays(
         raise DTypeMismatch(f"{where}: the parts must have one dtype, got {', '.join(sorted(map(str, kinds)))}.")
     _check_shards(where, shape, cut, [x.type.shape for x in parts])
     over(cut.mesh)
-    kind = array_type(shape, parts[0].type.dtype)
+    kind = array_type(shape, parts[0].type.dtype, cut=cut.cut(len(shape)))
     return concrete(kind, None, runtime.assemble([x.buffer for x in parts], *_stored(kind, cut)))
 
 
@@ -174,4 +174,5 @@ def _assemble(
         return concrete(kind, None, runtime.put(parts[0], device))
     cut = over_mesh(sharding)
     over(cut.mesh)
+    kind = kind.cut_by(cut.cut(len(shape)))
     return concrete(kind, None, runtime.spread_parts(parts, *_stored(kind, cut)))

@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import BadArgument, DeviceMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
-from ...effects.operations.sharding_constraint import ShardingConstraint
+from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
+from ...effects.programs.closure_conversion import close
+from ...effects.programs.program import interpret
 from ...effects.sharding.devices import memory_kinds
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
-from ...interpreters.core.trace_cache import TraceRequest
+from ...interpreters.core.record import record_apart
+from ...interpreters.core.trace_cache import Trace, TraceRequest
 from ..compile.placement import Placement, committed, on_device, over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
@@ -151,18 +154,29 @@ def described_placement(leaves: Sequence[Any], name: str, names: Callable[[int],
     return NO_SHARDINGS.placement(name, said, [None] * len(leaves), where, names)
 
 
-def with_explicit_shardings(request: TraceRequest, leaves: Sequence[Any]) -> TraceRequest:
-    """The request of a trace that knows how the leaves of the arguments lie on a mesh with explicit axes."""
-    known = tuple([_explicit(x) for x in leaves])
-    if not any(known):
+def with_argument_cuts(request: TraceRequest, shardings: Sequence[Sharding | None]) -> TraceRequest:
+    """The request of a trace on arguments whose types state the cuts of these shardings."""
+    cuts = tuple([s and s.cut(len(t.shape)) for s, t in zip(shardings, request.types)])
+    if not any(cuts):
         return request
-    return request._replace(shardings=known, key=(*request.key, known))
+    types = tuple([t if cut is None else t.cut_by(cut) for t, cut in zip(request.types, cuts)])
+    return request._replace(types=types, key=(*request.key, cuts))
 
 
-def _explicit(x: Any) -> NamedSharding | None:
-    """How an argument lies on a mesh with explicit axes; None where it does not."""
-    sharding = x.known_sharding if isinstance(x, Array) else getattr(x, "sharding", None)
-    return sharding if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes else None
+def with_result_cuts(trace: Trace, shardings: Sequence[Sharding | None]) -> Trace:
+    """The trace of the function whose results are resharded along explicit axes."""
+    explicit = [s if s is not None and over_mesh(s).mesh.explicit_axes else None for s in shardings]
+    recorded = trace.recorded
+    if not any(explicit):
+        return trace
+
+    def resharded(*xs: Any) -> Any:
+        ys = interpret(recorded, xs)
+        return [y if s is None else reveal(y, s.cut(len(y.type.shape))) for y, s in zip(ys, explicit)], None
+
+    program, _ = record_apart(resharded, recorded.in_types)
+    closed = close(program)
+    return trace._replace(recorded=program, program=closed.program, captured=closed.captured)
 
 
 def shardings_of(leaves: Sequence[Any]) -> list[Any]:

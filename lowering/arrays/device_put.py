@@ -15,7 +15,7 @@ from ...effects.base.stack import BASE, STACK, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.jax_contexts import check_transfer, explicit_transfers
-from ...effects.operations.sharding_constraint import ShardingConstraint
+from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
 from ...effects.sharding.partition_spec import PartitionSpec
@@ -92,7 +92,9 @@ def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array
     if sharding is None:
         return x
     sharding.check_fit("device_put", name, x.type.shape)
-    return place(x, sharding)  # type: ignore[arg-type]
+    placed = place(x, sharding)  # type: ignore[arg-type]
+    cut = sharding.cut(len(x.type.shape))
+    return placed if placed.type.cut == cut else concrete(placed.type.cut_by(cut), placed._value, placed._buffer)
 
 
 def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
@@ -133,7 +135,11 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
 
 
 def put_like(y: Any, x: Any, device: Any = None) -> Any:
-    """``y`` on ``device``; without one, on the devices of ``x`` if that is a committed array of the same shape."""
+    """``y`` on ``device``; without one, cut as ``x`` and on its devices if that is an array of the same shape and these
+    are known.
+    """
+    if device is None and isinstance(x, Array) and x.run is not None and x.type.shape == y.type.shape:
+        return reveal(y, x.type.cut)
     if device is None and isinstance(x, ConcreteArray) and x.committed and x.type.shape == y.type.shape:
         device = x.sharding
     return y if device is None else device_put(y, device)

@@ -34,7 +34,7 @@ def requested(where: str, sharding: Any) -> Any:
     mesh = _mesh_in_force()
     if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
         same = mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple
-        return sharding.update(mesh=mesh) if same else sharding
+        return sharding.update(mesh=mesh.update(axis_types=sharding.mesh.axis_types)) if same else sharding
     if isinstance(sharding, Sharding):
         return sharding
     if not isinstance(sharding, PartitionSpec):
@@ -53,7 +53,11 @@ def requested(where: str, sharding: Any) -> Any:
 def _mesh_in_force() -> Any:
     """The mesh of the ``shard_map`` around, else that of ``set_mesh``, else None."""
     around = [binding.mesh for binding in current().scope if binding.mesh is not None]
-    return around[0] if around else config.current().mesh
+    settings = config.current()
+    mesh, axes = settings.mesh, settings.abstract_mesh
+    if around or mesh is None or axes is None or axes.shape_tuple != mesh.shape_tuple:
+        return around[0] if around else mesh
+    return mesh.update(axis_types=axes.axis_types)
 
 
 def over_mesh(sharding: Sharding) -> NamedSharding:

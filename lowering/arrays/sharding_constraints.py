@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, ShardingTypeError
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, current, perform
-from ...effects.core.arrays import as_array
-from ...effects.operations.sharding_constraint import ShardingConstraint
+from ...effects.core.arrays import Array, as_array
+from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, hide
 from ...effects.sharding.layout import Layout
+from ...effects.sharding.mesh import AbstractMesh
+from ...effects.sharding.partition_spec import UNCONSTRAINED
+from ...effects.sharding.sharding_rules import entries_of
 from ...effects.trees import pytrees
 from ..compile.placement import over
 from .requested_shardings import for_leaves, leaf_name, over_mesh
@@ -22,20 +25,21 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         with_sharding_constraint(x, s) == x
 
     It is its own derivative and transpose; under ``vmap`` the compiler chooses how the mapped dimension is cut. Inside
-    of a program a dimension that cannot be cut into equal parts is padded by the compiler.
+    of a program a dimension that cannot be cut into equal parts is padded by the compiler. Along explicit axes, whose
+    equal parts types state, it asserts that ``x`` is cut so; ``reshard`` cuts it.
 
     Args:
         shardings: a sharding, a PartitionSpec over the mesh in force, or a tree of them, a prefix of ``x``.
 
     Raises: TreeMismatch: it is no prefix. ShapeMismatch: the rank is too low, or an array outside of programs cannot be
     cut into equal parts. BadArgument: a leaf is no sharding. DeviceMismatch: ``x``, or the rest of the program, is on
-    other devices.
+    other devices. ShardingTypeError: along explicit axes it is cut otherwise.
     """
-    return _constrained("with_sharding_constraint", x, shardings)
+    return _resharded("with_sharding_constraint", x, shardings, asserts=True)
 
 
-def _constrained(where: str, x: Any, shardings: Any) -> Any:
-    """``with_sharding_constraint`` under the name ``where`` in errors."""
+def _resharded(where: str, x: Any, shardings: Any, asserts: bool = False) -> Any:
+    """``reshard`` under the name ``where`` in errors; ``asserts``: ``with_sharding_constraint``."""
     leaves, tree = pytrees.flatten(x)
     wanted = for_leaves(where, shardings, x)
     if None in wanted:
@@ -46,13 +50,42 @@ def _constrained(where: str, x: Any, shardings: Any) -> Any:
         over(cut.mesh)  # later calls must check their arguments' devices
         value = as_array(leaf)
         shape = value.type.shape
-        if current() is BASE or len(cut.spec) > len(shape):
-            cut.check_fit(where, partial(leaf_name, "x", x, i), shape)
+        of_equal_parts = cut if current() is BASE or len(cut.spec) > len(shape) else cut.cut(len(shape))
+        if of_equal_parts is not None:
+            of_equal_parts.check_fit(where, partial(leaf_name, "x", x, i), shape)
+        if cut.mesh.explicit_axes:
+            if UNCONSTRAINED in cut.spec:
+                entries = zip(cut.spec, entries_of(value.type))
+                cut = cut.with_spec([own if entry is UNCONSTRAINED else entry for entry, own in entries])
+            if asserts and cut.cut(len(shape)) != value.type.cut:
+                raise ShardingTypeError(
+                    f"{where}: along explicit axes it asserts how a value is cut, got {value.type} and {cut.spec}.",
+                    hint="hx.reshard(x, spec) cuts it so.",
+                )
         placed.append(perform(ShardingConstraint(cut), value))
     return pytrees.unflatten(tree, placed)
 
 
-LaterLayers.constrained = staticmethod(_constrained)
+LaterLayers.resharded = staticmethod(_resharded)
+
+
+def hidden(tree: Any) -> Any:
+    """A tree with its arrays hidden: their types leave it to the compiler how they are cut."""
+    return pytrees.map(lambda x: hide(x) if isinstance(x, Array) else x, tree)
+
+
+def left_to(mesh: AbstractMesh, tree: Any) -> Any:
+    """A tree with its arrays hidden, over another mesh of the same axes."""
+
+    def left(x: Any) -> Any:
+        if not isinstance(x, Array) or x.type.cut is None:
+            return x
+        return perform(ShardingConstraint(x.type.cut.hidden.update(mesh=mesh)), x)
+
+    return pytrees.map(left, tree)
+
+
+LaterLayers.hidden = staticmethod(hidden)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
@@ -78,8 +111,10 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """``with_sharding_constraint``: the arrays of a tree, cut over devices as the shardings say.
+    """The arrays of a tree, cut over devices as the shardings say; along explicit axes their types say so.
 
         reshard(x, s) == x
+
+    Args and Raises: as of ``with_sharding_constraint``, which along explicit axes asserts how values are cut.
     """
-    return with_sharding_constraint(xs, out_shardings)
+    return _resharded("reshard", xs, out_shardings)

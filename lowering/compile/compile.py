@@ -30,6 +30,8 @@ from ...effects.programs.program import Program
 from ...effects.programs.program_cache import scopes_in
 from ...effects.programs.unhandled_effects import unhandled
 from ...effects.sharding.mesh import Mesh
+from ...effects.types.array_type import ArrayType
+from ...interpreters.analysis.cut_constraints import with_constraints
 from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
@@ -38,7 +40,7 @@ from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, transla
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .executable_cache import ExecutableCache
-from .placement import Placement, meshes, settle
+from .placement import Placement, meshes, placed_as_typed, settle
 from .stablehlo_modules import StablehloModule, lower_program
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class LoadedExecutable:
 
     __slots__ = (
         "program", "text", "used_inputs", "aliases", "placement", "places", "device", "executable", "execute",
-        "execute_committed", "types",
+        "execute_committed",
     )
 
     def __init__(
@@ -85,7 +87,6 @@ class LoadedExecutable:
         self.execute_committed = launch(executable.bind())
         on_one = placement.mesh is None
         self.execute = launch(executable.bind(committed=False)) if on_one else self.execute_committed
-        self.types = program.out_types
 
 
 def _kept(
@@ -102,17 +103,18 @@ def _kept(
 
 
 class LoadedProgram:
-    """An executable with the arrays that its program captured, from arrays to arrays.
+    """An executable with the arrays that its program captured, from arrays to arrays; ``types`` are those of results.
 
     ``prepare`` maps the buffers of the program's arguments to those that the executable takes; None: the same.
     ``places`` has for each argument where the executable takes it from, as the runtime's sharding; None: unused.
     """
 
-    __slots__ = ("loaded", "captured", "prepare", "places")
+    __slots__ = ("loaded", "captured", "prepare", "places", "types")
 
-    def __init__(self, loaded: LoadedExecutable, captured: Sequence[Array]):
+    def __init__(self, loaded: LoadedExecutable, captured: Sequence[Array], types: Sequence[ArrayType]):
         self.loaded = loaded
         self.captured = tuple(captured)
+        self.types = types
         self.prepare = _preparation(loaded, self.captured)
         places = dict(zip(loaded.used_inputs, loaded.places))
         self.places = tuple([places.get(n) for n in range(len(captured), len(loaded.program.in_types))])
@@ -131,7 +133,7 @@ class LoadedProgram:
         if self.prepare is not None:
             buffers = self.prepare(buffers)
         execute = loaded.execute_committed if committed else loaded.execute
-        return tuple(from_buffers(loaded.types, execute(buffers)))
+        return tuple(from_buffers(self.types, execute(buffers)))
 
 
 def _preparation(loaded: LoadedExecutable, captured: tuple[Array, ...]) -> Callable[[list[Any]], list[Any]] | None:
@@ -174,9 +176,10 @@ def compile_program(
     Raises: UnhandledEffect: an effect of the row has no lowering. EscapedBox: the program captured a box.
     DeviceMismatch: it names meshes of other devices. CompileError: XLA cannot compile it.
     """
-    placement = settle(program, name, placement)
+    types = program.out_types
     closed, captured = close(with_defaults(program))
-    closed = without_rules(closed)
+    closed = with_constraints(without_rules(closed))
+    placement = placed_as_typed(settle(closed, name, placement), types)
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
@@ -188,7 +191,7 @@ def compile_program(
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables, scopes_in(closed))
-    return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured)
+    return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured, types)
 
 
 def _sharding_of(x: Any) -> Any:
@@ -203,7 +206,7 @@ def _compile(
     if not placement.devices:
         raise DeviceMismatch(
             f"{name}: an abstract mesh has no devices to run on, got {placement.mesh}.",
-            hint="lower the function only, or make the mesh of hx.devices().",
+            hint="lower the function only, or make the mesh of hx.devices(): with hx.set_mesh(mesh): ...",
         )
     shown = f"jit({name.removeprefix('jit_')})"
     start = time.perf_counter()
@@ -274,7 +277,8 @@ def lower(
     Raises: UnhandledEffect: an effect of its row has no lowering.
     """
     check_lowerable(closed, name)
-    placement = settle(closed, name, placement)
+    types, closed = closed.out_types, with_constraints(closed)
+    placement = placed_as_typed(settle(closed, name, placement), types)
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])

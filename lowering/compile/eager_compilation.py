@@ -21,6 +21,7 @@ from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete, duplicate
 from ...effects.core.columns import EVALUATE, LOWER
 from ...effects.programs.program import Program
+from ...effects.sharding.mesh import AbstractMesh
 from ...interpreters.analysis.liveness import liveness
 from ...interpreters.core import evaluate
 from ...interpreters.core.evaluate import Plan
@@ -72,7 +73,7 @@ def _by_xla_alone(kind: Any) -> bool:
 def _compiled_here(program: Program) -> Callable[..., tuple[ConcreteArray, ...]]:
     """The compiled program on the default device, as a function of operands. Errors of the runtime are explained."""
     compiled = _compiled(program, None)
-    execute, out_types, name = compiled.loaded.execute, compiled.loaded.types, program.name
+    execute, out_types, name = compiled.loaded.execute, compiled.types, program.name
     prepare = compiled.prepare
 
     def call(*operands: ConcreteArray) -> tuple[ConcreteArray, ...]:
@@ -111,7 +112,8 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
 
     def call(*operands: ConcreteArray) -> Any:
         where = committed([x._buffer for x in operands], op.name)
-        free = where is None and not hasattr(op, "mesh") and config.current().mesh is None
+        devices = hasattr(op, "mesh") and not (op.states_cut and isinstance(op.mesh, AbstractMesh))
+        free = where is None and not devices and config.current().mesh is None
         if free and (device := default_device()).platform == "cpu" and device == runtime.backend("cpu").default_device:
             return here(*operands)
         return _executed(program, where, operands) if LOWER.has(type(op)) else here(*operands)

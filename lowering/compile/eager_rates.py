@@ -196,7 +196,7 @@ RATES: dict[str, dict[str, tuple[tuple[float, float] | None, ...]]] = {
         "Sort": ((31.694, 285.881), (19.384, 295.665), (18.404, 209.868), (276.155, 176.762), (9.503, 32.038)),
         "TopK": ((17.846, 204.223), (21.083, 279.258), (43.215, 2.001), None, (73.715, 188.608)),
     },
-    "handlax.effects.operations.sharding_constraint": {
+    "handlax.effects.operations.foundations.sharding_constraint": {
         "ShardingConstraint": ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)),
     },
     "handlax.effects.operations.special.bessel_functions": {

@@ -15,6 +15,7 @@ from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.mesh import Mesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
+from ...effects.types.array_type import ArrayType
 from ..xla.array_backend import default_device, note_placement
 from ..xla.lazy import runtime
 
@@ -101,6 +102,9 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     if not named:
         return wanted or by_settings()
     concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]
+    in_force = None if wanted is not None or concrete else config.current().mesh
+    if in_force is not None and in_force.shape_tuple in [mesh.shape_tuple for mesh in named]:
+        return over(in_force)
     devices = wanted.devices if wanted is not None else concrete[0]._assignment if concrete else ()
     for mesh in concrete:
         if devices != mesh._assignment:
@@ -112,6 +116,16 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     if wanted is not None and (wanted.mesh is not None or not concrete):
         return wanted
     return over((*concrete, *named)[0])
+
+
+def placed_as_typed(placement: Placement, types: Sequence[ArrayType]) -> Placement:
+    """The placement with the results cut as their types state, where nothing else was said."""
+    mesh = placement.mesh
+    if mesh is None or not any([t.cut is not None and not t.cut.hides for t in types]):
+        return placement
+    given = placement.results or (None,) * len(types)
+    stated = [None if t.cut is None or t.cut.hides else t.cut.update(mesh=mesh) for t in types]
+    return placement._replace(results=tuple([a if a is not None else b for a, b in zip(given, stated)]))
 
 
 def committed(buffers: Iterable[Any], what: str, names: Any = None) -> Placement | None:

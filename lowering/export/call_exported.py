@@ -17,6 +17,7 @@ from ...effects.core.arrays import as_array
 from ...effects.core.operation import effect, operation
 from ...effects.operations.foundations.shapes import zeros
 from ...effects.sharding.mesh import AbstractMesh
+from ...effects.sharding.partition_spec import UNCONSTRAINED
 from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type
 from ...effects.types.dtypes import float0
@@ -40,6 +41,9 @@ class CallExported:
 
     def result_type(op, *types):
         return called_types(op.exported, check_types(op.exported, types))
+
+    def sharding_rule(op, operands, results):  # as it was exported, over a mesh of its own
+        return [(UNCONSTRAINED,) * len(t.shape) for t in results]
 
     def lower(op, emit, *values):
         exported = refined(op.exported, tuple([x.type.strong() for x in values]))

@@ -39,7 +39,7 @@ from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
-from ..arrays.call_shardings import described_placement, with_explicit_shardings
+from ..arrays.call_shardings import described_placement, with_argument_cuts, with_result_cuts
 from ..compile.compile import compile_program, lower
 from ..compile.placement import Placement
 from ..xla.array_backend import default_device
@@ -452,9 +452,10 @@ def traced_call(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], l
     partition = split(jitted.fun, jitted.static, args, kwargs) if jitted.static else None
     args, kwargs = pytrees.map(abstract, (args, kwargs) if partition is None else (partition.args, partition.kwargs))
     request, leaves = trace_cache.trace_request(jitted.fun, jitted.name, partition, args, kwargs, label)
-    request = with_explicit_shardings(request, leaves)
+    request = with_argument_cuts(request, jitted.shardings.of_arguments(args, kwargs))
     donated = jitted.donated_leaves(args, kwargs, partition) if jitted.donate else ()
     found = trace_cache.trace(request, jitted.traces)
+    found = with_result_cuts(found, jitted.shardings.of_results(jitted.name, found.out_tree, found.recorded.out_types))
     names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, request.tree)
     placement = jitted.placement(args, kwargs, leaves, described_placement(leaves, jitted.name, names), names)
     placement = jitted.shardings.with_results(jitted.name, placement, found.out_tree, found.recorded.out_types)

@@ -51,7 +51,7 @@ class DispatchPlan:
 
     def __init__(self, trace: Trace, compiled: LoadedProgram, committed: bool = False, found: Sequence[Any] = ()):
         loaded = compiled.loaded
-        types = loaded.types
+        types = tuple(compiled.types)
         self.execute = loaded.execute_committed if committed else loaded.execute
         self.places = compiled.places
         self.result_type = types[0] if trace.is_leaf else None

@@ -36,7 +36,14 @@ from ...interpreters.core.trace_cache import TraceRequest
 from ...interpreters.references.arguments import call_pure, check_usable, positions_of, pure_of
 from ...interpreters.references.reference import references_in
 from ..arrays import transfer_guards
-from ..arrays.call_shardings import NO_SHARDINGS, CallShardings, constrained, shardings_of, with_explicit_shardings
+from ..arrays.call_shardings import (
+    NO_SHARDINGS,
+    CallShardings,
+    constrained,
+    shardings_of,
+    with_argument_cuts,
+    with_result_cuts,
+)
 from ..compile.compile import check_donation, compile_program, fail
 from ..compile.placement import Placement, by_settings, committed, on_device
 from ..xla.array_backend import PLACED
@@ -325,8 +332,9 @@ class Jitted:
             if not positions:
                 raise
             return self.on_references(all_args, all_kwargs, positions, kept)
-        if PLACED:
-            request = with_explicit_shardings(request, leaves)
+        called = request
+        if self.sharded:
+            request = with_argument_cuts(request, self.shardings.of_arguments(args, kwargs))
         if STACK.get() is not BASE:
             return self.nested(request, leaves, args, kwargs)
 
@@ -351,7 +359,7 @@ class Jitted:
             if PLACED:
                 found = [x if is_host(x) else b for x, b in zip(leaves, buffers)]
                 plan = DispatchPlan(entry.trace, entry.compiled, is_committed, found)
-            self.remember(settings, all_args, args, kwargs, partition, request, found, plan)
+            self.remember(settings, all_args, args, kwargs, partition, called, found, plan)
         results = self.execute(entry, operands, buffers, is_committed, names)
         if settings.debug_nans or settings.debug_infs:
             debug_nans.check(entry.trace, operands, results, self.name, settings)
@@ -419,6 +427,9 @@ class Jitted:
             trace = trace_cache.trace(request, self.traces)
             if references_in(trace.program.effects):
                 return None
+            if self.sharded:
+                asked = self.shardings.of_results(self.name, trace.out_tree, trace.recorded.out_types)
+                trace = with_result_cuts(trace, asked)
             placement = self.shardings.with_results(self.name, placement, trace.out_tree, trace.recorded.out_types)
             marks = [i in donated for i in range(len(request.types))]
             compiled = compile_program(

@@ -10,6 +10,7 @@ from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.containers import need_no_container, need_no_spec
 from ...effects.operations.manipulation.rearranging import transpose
+from ...effects.sharding.mesh import AxisType
 from ...effects.sharding.mesh_scope import get_mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P
@@ -61,7 +62,8 @@ def xmap(
 
     @wraps(fun)
     def mapped(*args: Any) -> Any:
-        over = get_mesh() if mesh is None else mesh
+        given = get_mesh() if mesh is None else mesh
+        over = given.update(axis_types=(AxisType.Auto,) * len(given.axis_names))  # the compiler divides the rest
         leaves, tree = pytrees.flatten(args)
         entries = pytrees.broadcast_prefix(in_axes, args, is_leaf=is_entry, what="xmap in_axes")
         xs = [as_array(x) for x in leaves]

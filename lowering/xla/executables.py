@@ -339,6 +339,7 @@ def _level(name: str, value: Any) -> int:
 
 _ERROR_SITE = re.compile(r"-:(\d+):(\d+): error: (.*)")
 _NO_TARGET = re.compile(r"No (?:FFI handler registered for|registered implementation for .*custom call to) (\S+)")
+_NO_REDUCTION = re.compile(r"Unsupported reduction computation: .*?-> (\w+)\[\].*?ROOT \S+ = \S+ (\w+)\(", re.DOTALL)
 _NO_OPTION = re.compile(r"No such compile option: '(.*?)'")
 
 
@@ -350,6 +351,12 @@ def _compile_error(message: str, text: str | bytes) -> CompileError:
     if target:
         hint = "hx.ffi.register_ffi_target(name, hx.ffi.pycapsule(library.function)), for this platform."
         return CompileError(f"a foreign function must be registered before it is called, got {target[1]!r}.", hint=hint)
+    reduction = _NO_REDUCTION.search(message)
+    if reduction:
+        return CompileError(
+            f"a reduction over several devices must be one that they have, got {reduction[2]} of {reduction[1]}.",
+            hint="hx.reshard(x, spec) makes the dimension whole before.",
+        )
     site = _ERROR_SITE.search(message)
     if site and isinstance(text, str):
         line = text.splitlines()[int(site[1]) - 1].strip()

@@ -6,7 +6,7 @@ import numpy as np
 
 import handlax as hx
 from handlax.effects.control.checkpoint import Boundary, Name, OptimizationBarrier
-from handlax.effects.operations.sharding_constraint import ShardingConstraint
+from handlax.effects.operations.foundations.sharding_constraint import ShardingConstraint
 from handlax.effects.sharding.mesh import Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding
 from handlax.effects.sharding.partition_spec import PartitionSpec

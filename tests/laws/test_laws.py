@@ -26,7 +26,7 @@ FAMILIES = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("inpu
 CASES = [case for family in FAMILIES for case in importlib.import_module(f"laws.{family}").CASES]
 WIDE = frozenset(map(np.dtype, ("float64", "complex128")))  # narrower ones are checked too, in one shape
 # The laws that take some ten milliseconds for each pair of a dtype and shapes, most of them to compile it.
-LONG = ("compiled", "vmap", "partial_eval", "commutes", "text", "tangent_types", "decomposition", "ragged")
+LONG = ("compiled", "vmap", "partial_eval", "commutes", "text", "tangent_types", "decomposition", "ragged", "sharding")
 CASES_OF = {kind: [case for case in CASES if type(case.op) is kind] for kind in [type(case.op) for case in CASES]}
 
 
@@ -45,7 +45,7 @@ def dealt(case, law):
         dtypes = [dtype for dtype in dtypes if dtype in WIDE] or dtypes
     if isinstance(case.op, ConvertElementType):
         return dtypes
-    if law.name == "ragged":
+    if law.name in ("ragged", "sharding"):
         return dtypes[-1:]
     own = []
     for turn, dtype in enumerate(sorted(frozenset().union(*[each.dtypes for each in cases]), key=lambda d: d.name)):

@@ -36,6 +36,7 @@ from ...core.columns import COLLECTIVE, data_movement, linear, per_operand
 from ...core.named_axes import Axis, SizedAxis, tracked
 from ...core.operation import Operation, operation
 from ...core.varying import LaneOperations, vary
+from ...sharding.sharding_rules import alike
 from ...types.array_type import array_type
 from ...types.dtype_families import ANY_FLOATING, COMPLEX, ExtendedDType
 from ...types.dtypes import int32, itemsize_bits
@@ -90,6 +91,7 @@ class Collective(Operation):
     axes: tuple[SizedAxis, ...]
     groups: Groups | None = None
     dims: tuple[int, ...] = ()
+    sharding_rule = alike
     flops = data_movement
     exempt = dict.fromkeys(
         ("evaluate", "lower", "batch", "jvp", "transpose"),

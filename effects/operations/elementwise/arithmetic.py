@@ -24,6 +24,7 @@ from ..foundations.elementwise_factory import Elementwise, Function, elementwise
 from ..foundations.half_precision import silent, wide, with_narrow
 from ..foundations.shapes import broadcast
 from . import complex_functions
+from .bitwise import shift_right_logical
 from .comparison import eq, ge, select_n
 from .complex_functions import assembled, by_parts, corrected, evaluated
 from .complex_parts import complex, conj, real
@@ -508,9 +509,23 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
     return perform(ReducePrecision(*bits), as_array(operand))
 
 
+def _lower_mulhi(op, emit, x, y):  # XLA cannot read its own operation where it divides a program over devices
+    return emit.elementwise("chlo.mulhi", x, y) if emit.mesh_of_all is None else emit.decompose(_by_halves, x, y)
+
+
+def _by_halves(x, y):
+    """The upper half of the product by products of halves, none of which overflows (Knuth, TAOCP 2, 4.3.1, M)."""
+    half = dtypes.itemsize_bits(x.type.dtype) // 2
+    low = 2**half - 1
+    (a, b), (c, d) = [(v >> half, v & low) for v in (x, y)]
+    t = a * d + shift_right_logical(b * d, half)
+    u = b * c + (t & low)
+    return a * c + (t >> half) + (u >> half)
+
+
 # z = the upper half of the bits of x y
 Mulhi = elementwise(
-    "mulhi", INTEGER, lambda x, y: _mulhi(x, y), arity=2, lower="chlo.mulhi",
+    "mulhi", INTEGER, lambda x, y: _mulhi(x, y), arity=2, lower=_lower_mulhi,
     doc="The upper half of the bits of the product ``x[i] y[i]`` of integers.",
 )
 mulhi: Function = surface(Mulhi)

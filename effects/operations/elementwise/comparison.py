@@ -10,8 +10,9 @@ import numpy as np
 from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...base.stack import perform
 from ...core.arrays import Array, as_array, as_arrays, scalar
-from ...core.columns import zeros_like
+from ...core.columns import SHARDING_RULE, zeros_like
 from ...core.operation import operation
+from ...sharding.sharding_rules import ShardingRule, equally, numbered
 from ...types import dtypes
 from ...types.array_type import array_type
 from ...types.dtypes import ANY, EVERY, ORDERED
@@ -130,6 +131,8 @@ class SelectN(Elementwise):
                 hint="hx.numpy.where broadcasts.",
             )
         return array_type(shape or which.shape, first.dtype, weak)
+
+    sharding_rule = equally
 
     def evaluate(op, which, *cases):
         return _chosen_case(which, *cases)
@@ -296,6 +299,14 @@ Clamp = elementwise(
     ),
     lower=_clamped,
 )
+
+
+@SHARDING_RULE.rule(Clamp)
+def _(op, operands, results):  # as x, however its bounds are cut
+    bounded = [[("bound", i, d) for d in numbered(t)] for i, t in enumerate(operands)]
+    return ShardingRule([bounded[0], numbered(operands[1]), bounded[2]], [numbered(results[0])])
+
+
 _clamp = Clamp()
 
 

@@ -14,12 +14,14 @@ from ...core.arrays import Array, as_array, is_number, scalar
 from ...core.columns import data_movement
 from ...core.operation import operation, shared
 from ...core.varying import vary
+from ...sharding.sharding_rules import ShardingRule, numbered
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.casting import cast
 from ..foundations.elementwise_factory import Elementwise
 from ..foundations.half_precision import HALF
 from ..foundations.shapes import move_axis
+from ..foundations.sharding_constraint import reveal
 
 
 # y = x as another dtype; complex to real drops the imaginary part
@@ -75,6 +77,10 @@ class BitcastConvertType:
         if new % old == 0 and x.shape and x.shape[-1] == new // old:
             return array_type(x.shape[:-1], op.dtype)
         raise ShapeMismatch(f"bitcast_convert_type: the last dimension of {x} must be one {op.dtype}.")
+
+    def sharding_rule(op, operands, results):  # a last dimension that comes or goes is whole
+        (x,), (y,) = operands, results
+        return ShardingRule([numbered(x)], [numbered(y)], whole={*numbered(x)} ^ {*numbered(y)})
 
     def evaluate(op, x):
         old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(op.dtype)
@@ -139,8 +145,9 @@ def performed_wide(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_type(x: Any, type: ArrayType) -> Any:
-    """``x`` converted to the dtype and weakness of a type, and varying as it does."""
-    return vary(convert(x, type.dtype, type.weak), type.varying)
+    """``x`` converted to the dtype and weakness of a type, varying and cut as it is."""
+    y = vary(convert(x, type.dtype, type.weak), type.varying)
+    return y if y.type.cut is type.cut else reveal(y, type.cut)
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Array:

@@ -19,6 +19,7 @@ from ...base.wrapping import renamed
 from ...core import columns
 from ...core.arrays import Array, as_array, as_arrays
 from ...core.operation import Memo, Operation, register_operation_name
+from ...sharding.sharding_rules import alike
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, INTEGER, SIGNED, UNSIGNED, int4, uint4
 from .accuracy import check_accuracy
@@ -67,6 +68,7 @@ class Elementwise(Operation):
     dtypes: ClassVar[frozenset[Any]]
     computed_in_bytes: ClassVar[bool] = False  # whether ``evaluate`` gets 4-bit integers as bytes
     batch = batch
+    sharding_rule = alike
     result_dtype: ClassVar[Any] = None  # operand dtype -> result dtype; None: the same
 
     def result_type(self, *types: ArrayType) -> ArrayType:

@@ -18,6 +18,7 @@ from ...base.errors import (
     DTypeMismatch,
     EscapedBox,
     ShapeMismatch,
+    ShardingTypeError,
     TracerIntegerConversionError,
 )
 from ...base.later_layers import LaterLayers
@@ -27,11 +28,14 @@ from ...core.arrays import Array, Box, as_array, concrete, scalar
 from ...core.columns import data_movement, linear, per_operand
 from ...core.operation import Operation, operation, shared
 from ...core.varying import vary
+from ...sharding.partition_spec import entry_axes
+from ...sharding.sharding_rules import ANOTHER_WAY, ShardingRule, entries_of, numbered, reduced
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ExtendedDType
 from ...types.extent import SYMBOLIC, Extent, as_size, is_size, length, positive
 from .half_precision import AS_ARRAY, HALF, in_bytes
+from .sharding_constraint import reveal
 
 
 def canonical_axis(axis: Any, rank: int, name: str) -> int:
@@ -106,6 +110,11 @@ class BroadcastInDim:
             )
         return array_type(op.shape, x.dtype, x.weak)
 
+    def sharding_rule(op, operands, results):  # what is repeated is whole
+        (x,) = operands
+        factors = {d: i for i, d in enumerate(op.dims) if x.shape[i] == op.shape[d]}
+        return ShardingRule([numbered(x)], [[factors.get(d) for d in numbered(results[0])]])
+
     def evaluate(op, x):
         sizes = [1] * len(op.shape)
         for d, n in zip(op.dims, x.shape):
@@ -153,6 +162,7 @@ class Reduction(Operation):
     unit: ClassVar[Any] = staticmethod(lambda dtype: 0)
     costly = True
     batch = batch_reduction
+    sharding_rule = reduced
     flops = per_operand
 
     def result_type(self, x: ArrayType) -> ArrayType:
@@ -210,6 +220,9 @@ class Reshape:
             )
         return array_type(op.shape, x.dtype, x.weak)
 
+    def sharding_rule(op, operands, results):
+        return [reshaped_entries(operands[0], op.shape)]
+
     def evaluate(op, x):
         key_data = x.shape[-1:] if prod(x.shape) != prod(op.shape) else ()
         return x.reshape((*op.shape, *key_data))
@@ -232,6 +245,55 @@ class Reshape:
     flops = data_movement
 
 
+def reshaped_entries(x: ArrayType, shape: tuple[int, ...]) -> list[Any]:
+    """The entry of each dimension where ``x`` is reshaped to ``shape``: by runs of dimensions with equal products.
+
+    The axes that cut a run, the major ones first, cut its new dimensions, where each must divide the size that it
+    meets. Dimensions of size 1 come and go.
+
+    Raises: ShardingTypeError: a dimension that is whole stands before one that is cut, or a size does not divide.
+    """
+    entries: list[Any] = [None] * len(shape)
+    sizes = {} if x.cut is None else dict(x.cut.mesh.shape_tuple)
+    for old, new in _runs(x.shape, shape):
+        axes = [axis for d in old for axis in entry_axes(entries_of(x)[d]) or (None,)]
+        while axes and axes[-1] is None:
+            axes.pop()
+        rest, taken = list(axes), []
+        if None not in axes and not (len(old) > 1 and len(new) > 1):
+            for d in new:
+                size = shape[d]
+                while rest and size % sizes[rest[0]] == 0:
+                    size //= sizes[rest[0]]
+                    taken.append((d, rest.pop(0)))
+                if size > 1:
+                    break
+        if rest:
+            raise ShardingTypeError(
+                f"reshape: the result may be cut in several ways, got {x} for {shape}.", hint=ANOTHER_WAY)
+        for d in new:
+            own = tuple([axis for at, axis in taken if at == d])
+            entries[d] = own if len(own) > 1 else own[0] if own else None
+    return entries
+
+
+def _runs(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
+    """The shortest runs of dimensions of both shapes, those of size 1 left out, whose products are equal.
+
+    None where there is no element.
+    """
+    if 0 in old:
+        return []
+    before, after = ([d for d, n in enumerate(shape) if n != 1] for shape in (old, new))
+    runs = []
+    while before and after:
+        a, b = [before.pop(0)], [after.pop(0)]
+        while (m := prod([old[d] for d in a])) != (n := prod([new[d] for d in b])):
+            (a if m < n else b).append((before if m < n else after).pop(0))
+        runs.append((a, b))
+    return runs
+
+
 # y[i] = x[i permuted]: dimension d of y is dimension permutation[d] of x
 @operation
 class Transpose:
@@ -241,6 +303,9 @@ class Transpose:
         if sorted(op.permutation) != list(range(len(x.shape))):
             raise BadArgument(f"transpose: {op.permutation} is no permutation of the dimensions of {x}.")
         return array_type(tuple([x.shape[d] for d in op.permutation]), x.dtype, x.weak)
+
+    def sharding_rule(op, operands, results):
+        return ShardingRule([numbered(operands[0])], [op.permutation])
 
     def evaluate(op, x):
         rank = len(op.permutation)
@@ -366,7 +431,7 @@ def full(type: ArrayType, value: Any) -> Any:
 
 def zeros(type: ArrayType) -> Any:
     """Zeros of this type: the value of a symbolic zero."""
-    return vary(full(type, 0), type.varying)
+    return reveal(vary(full(type, 0), type.varying), type.cut)
 
 
 columns.TangentArithmetic.zeros = zeros

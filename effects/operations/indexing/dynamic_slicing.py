@@ -15,6 +15,7 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, as_arrays, scalar
 from ...core.columns import BATCH, data_movement, linear_in, zeros_like
 from ...core.operation import operation, shared
+from ...sharding.sharding_rules import equally, sliced
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.extent import fits
@@ -72,6 +73,8 @@ class DynamicSlice:
             raise ShapeMismatch(f"dynamic_slice: a slice must fit into the operand, got {sizes} for {x}.")
         return array_type(sizes, x.dtype, x.weak)
 
+    sharding_rule = sliced
+
     def workload_size(op, x, *starts):
         """The number of elements taken."""
         return op.result_type(x, *starts).size
@@ -110,6 +113,8 @@ class DynamicUpdateSlice:
         if len(u.shape) != len(x.shape) or any(not fits(m, n) for m, n in zip(u.shape, x.shape)):
             raise ShapeMismatch(f"dynamic_update_slice: the update must fit into the operand, got {u} for {x}.")
         return array_type(x.shape, x.dtype, x.weak and u.weak)
+
+    sharding_rule = equally
 
     def evaluate(op, x, u, *starts):
         y = np.array(x)

@@ -19,6 +19,7 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, scalar
 from ...core.columns import data_movement, linear_in, zeros_like
 from ...core.operation import Operation, operation, shared
+from ...sharding.sharding_rules import ShardingRule, numbered
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, FOUR_BITS, NUMERIC, ORDERED
@@ -73,6 +74,34 @@ def with_batch_pair(numbers: Any, d: int) -> Any:
     return type(numbers)(shifted(inner, 0), shifted(dropped, d), shifted(index_map, d), *map(tuple, zip(*pairs)))
 
 
+def gather_sharding(op: Any, x: ArrayType, i: ArrayType, y: ArrayType) -> ShardingRule:
+    """Windows are whole dimensions or lie in whole ones, and indices along which nothing is paired are whole."""
+    numbers = op.dimension_numbers
+    pairs = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims))
+    operand = [("i", pairs[d]) if d in pairs else d for d in numbered(x)]
+    indices = [("i", d) for d in numbered(i)]
+    windows = iter([d for d in numbered(x) if d not in numbers.collapsed_slice_dims and d not in pairs])
+    outer = iter(indices)
+    result = [next(windows) if d in numbers.offset_dims else next(outer) for d in numbered(y)]
+    whole = {d for d in numbered(x) if d not in pairs and (op.slice_sizes[d] != x.shape[d])}
+    return ShardingRule([operand, indices], [result], whole | {*numbers.collapsed_slice_dims, indices[-1]})
+
+
+def scatter_sharding(op: Any, x: ArrayType, i: ArrayType, u: ArrayType) -> ShardingRule:
+    """Windows are cut as the operand where they are whole dimensions; all else is whole."""
+    numbers = op.dimension_numbers
+    pairs = dict(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims))
+    operand = [("i", pairs[d]) if d in pairs else d for d in numbered(x)]
+    indices = [("i", d) for d in numbered(i)]
+    windows = iter([d for d in numbered(x) if d not in numbers.inserted_window_dims and d not in pairs])
+    outer = iter(indices)
+    updates = [next(windows) if d in numbers.update_window_dims else next(outer) for d in numbered(u)]
+    parts = {factor for factor, n in zip(updates, u.shape) if isinstance(factor, int) and n != x.shape[factor]}
+    whole = {factor for factor in indices if factor not in operand} | parts | {*numbers.inserted_window_dims}
+    equal = [factor for factor in updates if isinstance(factor, int)]
+    return ShardingRule([operand, indices, updates], [operand], whole, equal)
+
+
 # y[o, w] = x[i[o] + w]: o runs over the index vectors, w over a window of size window
 @operation
 class Gather:
@@ -90,6 +119,9 @@ class Gather:
         if any(not 0 <= d < rank for d in dims.offset_dims):
             raise ShapeMismatch(f"gather: {dims.offset_dims} must be dimensions of a result of rank {rank}.")
         return array_type(gathered_shape(dims, i.shape, op.slice_sizes), x.dtype, x.weak)
+
+    def sharding_rule(op, operands, results):
+        return gather_sharding(op, *operands, *results)
 
     def workload_size(op, x, *starts):
         """The number of elements taken."""
@@ -253,6 +285,9 @@ class ScatterFamily(Operation):
         if outer != i.shape[:-1]:
             raise ShapeMismatch(f"{op.name}: updates need a window for each index vector, got {u} for indices {i}.")
         return array_type(x.shape, x.dtype, x.weak)
+
+    def sharding_rule(op, operands, results):
+        return scatter_sharding(op, *operands)
 
 
 # y = x, then y[i[o] + w] = u[o, w] for o in order

@@ -12,6 +12,7 @@ from ...base.stack import perform
 from ...core.arrays import scalar
 from ...core.columns import data_movement, linear_in
 from ...core.operation import operation, shared
+from ...sharding.sharding_rules import ShardingRule, numbered
 from ...types import dtypes
 from ...types.array_type import array_type
 from ..elementwise.bitwise import bitwise_not
@@ -47,6 +48,10 @@ class Relocate:
         if not dtypes.is_integer(index.dtype) or inverse.dtype != index.dtype:
             raise DTypeMismatch(f"relocate: indices must be integers of one dtype, got {index} and {inverse}.")
         return tuple([array_type((size, *first.shape[1:]), first.dtype, first.weak) for size in op.sizes])
+
+    def sharding_rule(op, operands, results):
+        rows = lambda t: [0, *numbered(t)[1:]]
+        return ShardingRule([*map(rows, operands)], [*map(rows, results)], whole={0})
 
     @in_bytes
     def evaluate(op, index, inverse, *xs):

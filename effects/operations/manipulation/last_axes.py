@@ -7,6 +7,7 @@ from typing import Any
 
 from ...base.stack import perform
 from ...core.operation import Operation
+from ...sharding.sharding_rules import ShardingRule, numbered
 from ...types.array_type import ArrayType
 from .slicing import lanes_first
 
@@ -21,6 +22,14 @@ class OnLastAxes(Operation):
 
     __slots__ = ()
     last_axes = 2
+
+    def sharding_rule(op, operands, results):
+        """Last axes are whole."""
+        count = len(operands[0].shape) - op.last_axes
+        own = [[d if d < count else (i, d) for d in numbered(t)] for i, t in enumerate(operands)]
+        whole = {factor for factors in own for factor in factors[count:]}
+        made = [[d if d < count else None for d in numbered(t)] for t in results]
+        return ShardingRule(own, made, whole, equal=range(count))
 
     def batch(op: Any, dims: tuple[int | None, ...], *xs: Any) -> tuple[Any, Any]:
         """The batch rule: the same operation on operands with the lanes as first axis."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...base.errors import BadArgument, ShapeMismatch, TracerBoolConversionError, as_tuple, whole_number
 from ...core.arrays import Array, as_array
-from ...functions.out_shardings import cut
+from ...functions.out_shardings import cuts_result
 from ...types.array_type import ArrayType
 from ...types.extent import as_size, is_size
 from ..foundations import shapes
@@ -16,6 +16,7 @@ from ..foundations.shapes import axes_listed, canonical_axes, canonical_axis, ca
 from .slicing import concatenate
 
 
+@cuts_result
 def broadcast_in_dim(
     operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
 ) -> Array:
@@ -27,8 +28,6 @@ def broadcast_in_dim(
     >>> broadcast_in_dim(1.0, (2, 3), ()).shape
     (2, 3)
     """
-    if out_sharding is not None:
-        return cut("broadcast_in_dim", broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
     x = as_array(operand)
     sizes = canonical_shape(shape, "broadcast_in_dim")
     dims = [canonical_axis(d, len(sizes), "broadcast_in_dim") for d in axes_listed(broadcast_dimensions)]
@@ -38,6 +37,7 @@ def broadcast_in_dim(
     return shapes.broadcast_in_dim(shapes.permute(x, order), sizes, sorted(dims))
 
 
+@cuts_result
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """``operand`` repeated along new dimensions of these sizes in front.
 
@@ -46,8 +46,6 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     >>> broadcast(1.0, (2, 3)).shape
     (2, 3)
     """
-    if out_sharding is not None:
-        return cut("broadcast", broadcast(operand, sizes), out_sharding)
     x = as_array(operand)
     sizes = canonical_shape(sizes, "broadcast")
     return shapes.broadcast(x, (*sizes, *x.type.shape))
@@ -70,6 +68,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
     return expand_dims(x, range(rank - x.ndim))
 
 
+@cuts_result
 def reshape(
     operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
 ) -> Array:
@@ -81,8 +80,6 @@ def reshape(
     >>> reshape(2.0, (1, 1)).shape
     (1, 1)
     """
-    if out_sharding is not None:
-        return cut("reshape", reshape(operand, new_sizes, dimensions), out_sharding)
     x = as_array(operand)
     if dimensions is not None:
         x = permute(x, canonical_permutation(dimensions, x.ndim, "reshape"))

@@ -13,6 +13,7 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, as_arrays
 from ...core.columns import data_movement, linear, zeros_like
 from ...core.operation import operation, shared
+from ...sharding.sharding_rules import alike, equally, sliced
 from ...types.array_type import array_type
 from ...types.extent import Extent, as_size, fits, least, positive
 from ...types.parts_of_axes import ceiling_divided, part_of
@@ -70,6 +71,8 @@ class Slice:
     def workload_size(op, x, *starts):
         """The number of elements taken."""
         return op.result_type(x, *starts).size
+
+    sharding_rule = sliced
 
     def evaluate(op, x):
         return x[tuple(map(slice_type, op.start, op.limit, op.strides))]
@@ -139,6 +142,8 @@ class Pad:
             raise BadArgument(f"pad: interior padding and result sizes must not be negative, got {op.config} for {x}.")
         return array_type(sizes, x.dtype, x.weak and value.weak)
 
+    sharding_rule = alike
+
     def evaluate(op, x, value):
         return padded(x, value, op.config)
 
@@ -186,6 +191,8 @@ class Rev:
             raise BadArgument(f"rev: dimensions must be distinct ones of {x}, got {op.dimensions}.")
         return x
 
+    sharding_rule = alike
+
     def evaluate(op, x):
         return np.flip(x, op.dimensions)
 
@@ -232,6 +239,8 @@ class Concatenate:
         size = sum([x.shape[d] for x in xs])
         return array_type((*first.shape[:d], size, *first.shape[d + 1 :]), first.dtype, all([x.weak for x in xs]))
 
+    sharding_rule = equally
+
     def evaluate(op, *xs):
         return np.concatenate(xs, op.dimension)
 
@@ -270,6 +279,8 @@ class Split:
             raise ShapeMismatch(f"split: sizes must add up to {total}, dimension {op.axis} of {x}, got {op.sizes}.")
         head, tail = x.shape[: op.axis], x.shape[op.axis + 1 :]
         return tuple([array_type((*head, size, *tail), x.dtype, x.weak) for size in op.sizes])
+
+    sharding_rule = alike
 
     def evaluate(op, x):
         return tuple(np.split(x, np.cumsum(op.sizes)[:-1], op.axis)) if op.sizes else ()

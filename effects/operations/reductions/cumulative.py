@@ -16,6 +16,7 @@ from ...core.columns import linear, per_operand
 from ...core.containers import need_no_container
 from ...core.operation import Operation, operation, shared
 from ...core.signatures import X
+from ...sharding.sharding_rules import alike
 from ...trees.pytrees import tree_flatten, tree_unflatten
 from ...trees.structure import difference
 from ...types.array_type import ArrayType
@@ -68,6 +69,9 @@ class Cumulative(Operation):
         if not 0 <= self.axis < len(x.shape):
             raise BadArgument(f"{self.name}: the axis must be a dimension of {x}, got {self.axis}.")
         return x
+
+    def sharding_rule(op, operands, results):
+        return alike(op, operands, results)._replace(whole={op.axis})
 
     def batch(op: Any, dims: tuple[int], x: Any) -> tuple[Any, int]:
         """The batch rule: the same operation with its axis shifted."""

@@ -14,7 +14,7 @@ from ...base.tracebacks import boundary
 from ...core.arrays import ConcreteArray, as_array, concrete, is_number
 from ...core.columns import zeros_like
 from ...core.operation import Operation, operation, shared
-from ...functions.out_shardings import cut
+from ...functions.out_shardings import cuts_result
 from ...programs.higher_order import HigherOrder, record_body
 from ...programs.program import Program, interpret
 from ...trees.pytrees import tree_flatten, tree_unflatten
@@ -249,6 +249,7 @@ def starts_and_operands(name: str, init_values: Any, operands: Any) -> tuple[lis
 
 
 @boundary
+@cuts_result
 def reduce(
     operands: Any,
     init_values: Any,
@@ -269,8 +270,6 @@ def reduce(
     >>> reduce(np.array([1, 5, 3]), 0, comparison.max, (0,))
     Array(5, dtype=int64)
     """
-    if out_sharding is not None:
-        return cut("reduce", reduce(operands, init_values, computation, dimensions), out_sharding)
     need_function("reduce", computation)
     starts, xs, tree = starts_and_operands("reduce", init_values, operands)
     axes = canonical_axes(dimensions, len(xs[0].type.shape), "reduce")

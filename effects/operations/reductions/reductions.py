@@ -17,7 +17,8 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, scalar
 from ...core.columns import per_operand, zero
 from ...core.operation import Operation, operation, shared
-from ...functions.out_shardings import cut
+from ...functions.out_shardings import cuts_result
+from ...sharding.sharding_rules import reduced
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import (
     ANY,
@@ -212,6 +213,10 @@ class BitwiseReduction(UfuncReduction):
     dtypes = BOOL | INTEGER | FOUR_BITS
     jvp = zero
 
+    def sharding_rule(op, operands, results):  # between devices there are "and" and "or" of booleans alone
+        logical = operands[0].dtype in BOOL and op.stablehlo != "xor"
+        return reduced(op, operands, results)._replace(whole=() if logical else op.axes)
+
     def keywords(self, dtype: Any) -> dict[str, Any]:
         return {"axis": self.axes, "initial": self.unit(dtype)}
 
@@ -249,6 +254,7 @@ class ArgExtreme(Operation):
     unit: ClassVar[Any]
     batch = batch_reduction
     jvp = zero
+    sharding_rule = reduced
     flops = per_operand
 
     def result_type(self, x: ArrayType) -> ArrayType:
@@ -306,6 +312,7 @@ def _reduce(kind: Any, operand: Any, axes: Any) -> Any:
     return perform(shared(kind, canonical_axes(axes, len(x.type.shape), kind.name)), x)
 
 
+@cuts_result
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The sum over ``axes``; 0 over no element.
 
@@ -313,8 +320,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     Array([4, 6], dtype=int64)
     """
     x = as_array(operand)
-    y = _sum(x, canonical_axes(axes, len(x.type.shape), "reduce_sum"))
-    return cut("reduce_sum", y, out_sharding)
+    return _sum(x, canonical_axes(axes, len(x.type.shape), "reduce_sum"))
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
@@ -326,6 +332,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
     return _reduce(ReduceProd, operand, axes)
 
 
+@cuts_result
 def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The largest element over ``axes``, NaN if one is NaN; the least value of the dtype over no element.
 
@@ -335,16 +342,17 @@ def reduce_max(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     >>> reduce_max(np.array([[1, 5], [3, 4]]), (0, 1))
     Array(5, dtype=int64)
     """
-    return cut("reduce_max", _reduce(ReduceMax, operand, axes), out_sharding)
+    return _reduce(ReduceMax, operand, axes)
 
 
+@cuts_result
 def reduce_min(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The smallest element over ``axes``, NaN if one is NaN; the greatest value of the dtype over no element.
 
     >>> reduce_min(np.array([[1, 5], [3, 4]]), (0,))
     Array([1, 4], dtype=int64)
     """
-    return cut("reduce_min", _reduce(ReduceMin, operand, axes), out_sharding)
+    return _reduce(ReduceMin, operand, axes)
 
 
 def reduce_and(operand: Any, axes: Sequence[int]) -> Array:

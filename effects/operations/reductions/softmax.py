@@ -10,6 +10,7 @@ import numpy as np
 from ...base.stack import perform
 from ...base.wrapping import ignoring_errors
 from ...core.operation import operation
+from ...sharding.sharding_rules import alike
 from ...types.dtypes import INEXACT, is_complex
 from ..elementwise.complex_parts import real
 from ..elementwise.conversion import convert, performed_wide
@@ -28,6 +29,8 @@ class Softmax:
     def result_type(op, x):
         reduced_type(op, x)
         return x
+
+    sharding_rule = alike
 
     def evaluate(op, x):
         return wide(lambda v: _of_array(op, v))(x)

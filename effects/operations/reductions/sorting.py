@@ -12,6 +12,7 @@ from ...base.errors import BadArgument, DTypeMismatch, ShapeMismatch, whole_numb
 from ...base.stack import perform
 from ...core.arrays import Array, as_array
 from ...core.operation import operation, shared
+from ...sharding.sharding_rules import alike
 from ...types.array_type import array_type
 from ...types.dtypes import (
     ANY,
@@ -124,6 +125,9 @@ class Sort:
                 raise DTypeMismatch(f"sort: operand {i} cannot be of dtype {t.dtype}.")
         return types
 
+    def sharding_rule(op, operands, results):
+        return alike(op, operands, results)._replace(whole={op.dimension})
+
     def evaluate(op, *xs):
         if len(xs) == 1:
             return (_sorted(xs[0], op.dimension),)
@@ -194,6 +198,9 @@ class OrderStatistics:
             raise BadArgument(f"order_statistics: some positions below {size} are needed, got {op.positions} for {x}.")
         return x.update(shape=(*x.shape[: op.dimension], len(op.positions), *x.shape[op.dimension + 1 :]))
 
+    def sharding_rule(op, operands, results):
+        return alike(op, operands, results)._replace(whole={op.dimension})
+
     def evaluate(op, x):
         y = np.take(_sorted(x, op.dimension, op.positions), op.positions, op.dimension)
         return y.astype(x.dtype, copy=False)
@@ -237,6 +244,9 @@ class TopK:
             raise BadArgument(f"top_k: indices must fit into i32, got an axis of size {x.shape[op.axis]}.")
         shape = (*x.shape[: op.axis], op.k, *x.shape[op.axis + 1 :])
         return array_type(shape, x.dtype, x.weak), array_type(shape, int32)
+
+    def sharding_rule(op, operands, results):
+        return alike(op, operands, results)._replace(whole={op.axis})
 
     def evaluate(op, x):
         order = np.argsort(~total_order(x), axis=op.axis, kind="stable")

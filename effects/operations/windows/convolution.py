@@ -19,6 +19,7 @@ import numpy as np
 from ...base.errors import BadArgument, DTypeMismatch, MissingRule, ShapeMismatch
 from ...base.stack import perform
 from ...core.operation import operation, shared
+from ...sharding.sharding_rules import ShardingRule, numbered
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import ANY, DType, float32, is_complex, to_real
 from ...types.sized import extents_in, surely_at_most
@@ -48,6 +49,12 @@ class ConvGeneralDilated:
 
     def result_type(op, x, y):
         return convolution_type(op, x, y)
+
+    def sharding_rule(op, operands, results):  # images and places are cut, kernels and features are whole
+        lhs, _, out = op.dimension_numbers
+        factors = dict(zip(lhs, ("image", "features", *lhs[2:]))), dict(zip(out, ("image", None, *lhs[2:])))
+        x, kernel = ([factors[0][d] for d in numbered(operands[0])], [("kernel", d) for d in numbered(operands[1])])
+        return ShardingRule([x, kernel], [[factors[1][d] for d in numbered(results[0])]], {"features", *kernel})
 
     def evaluate(op, x, y):
         return convolver(op, x, y)(x, y)

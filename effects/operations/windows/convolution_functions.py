@@ -14,7 +14,7 @@ from ...base.errors import BadArgument, whole_number
 from ...base.stack import perform
 from ...core.arrays import Array, as_array, as_arrays, concrete
 from ...core.operation import shared
-from ...functions.out_shardings import cut
+from ...functions.out_shardings import cuts_result
 from ...types.array_type import array_type
 from ...types.dtypes import canonical
 from ..dot_general import Precision, canonical_precision, dot_general
@@ -29,6 +29,7 @@ from .dimension_numbers import (
 from .geometry import integers, padtype_to_pads, pairs
 
 
+@cuts_result
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -79,7 +80,7 @@ def conv_general_dilated(
         op = _known(*known)
     except TypeError:  # lists cannot be hashed
         op = _known.__wrapped__(*known)  # type: ignore[attr-defined]
-    return cut("conv_general_dilated", perform(op, x, y), out_sharding)
+    return perform(op, x, y)
 
 
 @cached("convolutions")

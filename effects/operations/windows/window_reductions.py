@@ -19,6 +19,7 @@ import numpy as np
 from ...base.stack import perform
 from ...core.columns import EVALUATE, linear, zero
 from ...core.operation import Operation, operation, shared
+from ...sharding.sharding_rules import alike
 from ...types.array_type import ArrayType, array_type
 from ...types.dtypes import FOUR_BITS, NUMERIC, ORDERED, bool_, float32, int32, int64, is_inexact
 from ...types.sized import surely_at_most
@@ -184,6 +185,8 @@ class WindowReduction(Operation):
     unit: ClassVar[Any]
     stablehlo: ClassVar[str]
 
+    sharding_rule = alike
+
     def as_params(self) -> dict[str, Any]:
         return dict(zip(_WINDOW_PARAMS, self.window))
 
@@ -284,6 +287,7 @@ class WindowExtremeIndex(Operation):
     as_good: ClassVar[Any]
     unit: ClassVar[Any]
     dtypes = ORDERED | FOUR_BITS
+    sharding_rule = alike
     jvp = zero
 
     def result_type(op: Any, x: ArrayType) -> ArrayType:

@@ -11,7 +11,7 @@ import numpy as np
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, Box, as_array
-from ...effects.functions.out_shardings import cut
+from ...effects.functions.out_shardings import cuts_result
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axes, canonical_axis
@@ -53,6 +53,7 @@ def tile(A: Any, reps: Any) -> Array:
     return rearranging.tile(shapes.reshape(x, shape), counts)
 
 
+@cuts_result
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
 ) -> Array:
@@ -64,8 +65,6 @@ def repeat(
     >>> repeat(np.array([1, 2], "int32"), np.array([2, 1]))
     Array([1, 1, 2], dtype=int32)
     """
-    if out_sharding is not None:
-        return cut("repeat", repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding)
     x, axis = rows_of(a, axis, "repeat", one=True)
     n, repeats = x.shape[axis], unbound(repeats)
     if total_repeat_length is not None:

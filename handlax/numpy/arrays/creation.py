@@ -25,7 +25,7 @@ from ...effects.core.arrays import (
     type_of,
     without_subclass,
 )
-from ...effects.functions.out_shardings import cut
+from ...effects.functions.out_shardings import cut, cuts_result
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_shape
@@ -60,6 +60,7 @@ def placed(x: Any, device: Any) -> Any:
     return x if device is None else device_put(x, device)
 
 
+@cuts_result
 def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
     out_sharding: Any = None,
@@ -73,13 +74,12 @@ def asarray(
     >>> asarray([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
-    if out_sharding is not None:
-        return cut("asarray", asarray(a, dtype, order, copy=copy, device=device), out_sharding)
     if dtype is None and device is None and isinstance(a, Array) and not copy:
         return a
     return placed(_made(a, None if dtype is None else dtypes.canonical(dtype), copy), device)
 
 
+@cuts_result
 def array(
     object: Any, dtype: Any = None, *, copy: bool = True, order: str | None = "K", ndmin: int = 0, device: Any = None,
     out_sharding: Any = None,
@@ -91,9 +91,6 @@ def array(
     >>> array([[1, 2], [3, 4]], dtype="float32", ndmin=3).shape
     (1, 2, 2)
     """
-    if out_sharding is not None:
-        made = array(object, dtype, copy=copy, order=order, ndmin=ndmin, device=device)
-        return cut("array", made, out_sharding)
     if order not in (None, "K", "A", "C"):
         raise BadArgument(f"array: arrays have no memory order here, got order={order!r}.", hint="leave order out.")
     x = _made(object, None if dtype is None else dtypes.canonical(dtype), copy)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...effects.base.errors import BadArgument, BadIndex, DTypeMismatch, ShapeMismatch
+from ...effects.base.later_layers import LaterLayers
 from ...effects.base.source_locations import warn_user
 from ...effects.base.stack import perform
 from ...effects.base.wrapping import renamed
@@ -25,6 +26,7 @@ from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.foundations.sharding_constraint import reveal
 from ...effects.operations.indexing import gather_scatter
 from ...effects.operations.indexing.dynamic_slicing import DynamicUpdateSlice
 from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
@@ -287,7 +289,7 @@ def _replaced(x: Any, starts: tuple[int, ...], sizes: tuple[int, ...], values: A
     if sizes == x.type.shape:
         return new
     wide = INT32 if all([fits(a, 2**31 - 1) for a in starts]) else INT64
-    return perform(_write, x, new, *[convert(a, wide) for a in starts])
+    return perform(_write, x, reveal(new, old.type.cut), *[convert(a, wide) for a in starts])
 
 
 class IndexUpdateRef:
@@ -312,9 +314,9 @@ class IndexUpdateRef:
         fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Any:
         """``x[index]``, with a choice of what indices out of bounds give."""
-        x = self.array
+        x, index = (self.array, self.index) if out_sharding is None else LaterLayers.hidden((self.array, self.index))
         outside_mode = mode_of(mode, CLIP if fill_value is None else FILL)
-        items = entries(self.index, x.type.shape)
+        items = entries(index, x.type.shape)
         if mode is None:
             check_static(items, x.type.shape, wrap_negative_indices)
         y = read(x, items, outside_mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
@@ -385,7 +387,10 @@ def _method(name: str, way: UpdateMethod) -> Callable[..., Any]:
             "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode,
             "wrap_negative_indices": wrap_negative_indices,
         }
-        return cut(name, update(self.array, self.index, values, way, options), out_sharding)
+        if out_sharding is None:
+            return update(self.array, self.index, values, way, options)
+        array, index, values = LaterLayers.hidden((self.array, self.index, values))
+        return cut(name, update(array, index, values, way, options), out_sharding)
 
     renamed(method, name).__qualname__ = f"IndexUpdateRef.{name}"
     method.__doc__ = f"A new array with ``{way.law}``; an index that occurs more than once is updated each time."

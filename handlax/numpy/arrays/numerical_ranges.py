@@ -8,7 +8,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, need_one_of
 from ...effects.core.arrays import Array, Box, as_array, from_numpy
-from ...effects.functions.out_shardings import cut
+from ...effects.functions.out_shardings import cuts_result
 from ...effects.operations.elementwise.arithmetic import floor, like, sign
 from ...effects.operations.elementwise.comparison import select
 from ...effects.operations.elementwise.complex_parts import complex as complex_of
@@ -58,6 +58,7 @@ def _whole(x: Any) -> Any:
     )
 
 
+@cuts_result
 def arange(
     start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
@@ -69,8 +70,6 @@ def arange(
     >>> arange(1, 7, 2)
     Array([1, 3, 5], dtype=int32)
     """
-    if out_sharding is not None:
-        return cut("arange", arange(start, stop, step, dtype, device=device), out_sharding)
     numbers = [0 if isinstance(x, SYMBOLIC) else x for x in (start, stop, step) if x is not None]
     kind = dtypes.canonical(dtype) if dtype is not None else dtypes.result_type(*numbers)
     low, high, by = _known(start), None if stop is None else _known(stop), 1 if step is None else _known(step)

@@ -13,7 +13,7 @@ from ...effects.base.source_locations import warn_user
 from ...effects.base.stack import current, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, scalar
 from ...effects.core.operation import shared
-from ...effects.functions.out_shardings import cut
+from ...effects.functions.out_shardings import cuts_result
 from ...effects.operations.elementwise.comparison import max as maximum
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
@@ -86,6 +86,7 @@ def _shape_of(where: str, a: Any) -> tuple[Any, ...]:
         return ()
 
 
+@cuts_result
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:
     """The elements of ``a``, read in row-major order (``order="F"``: column-major), with another shape.
 
@@ -96,8 +97,6 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
-    if out_sharding is not None:
-        return cut("reshape", reshape(a, shape, order, copy=copy), out_sharding)
     x = a if isinstance(a, Array) else as_array(a)
     sizes = completed(shape, x.type)
     if order == "C":
@@ -109,14 +108,13 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     return transpose(shapes.reshape(transpose(x), sizes[::-1]))
 
 
+@cuts_result
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The elements of ``a`` in row-major order (``order="F"``: column-major), as a vector.
 
     >>> ravel(np.array([[1, 2], [3, 4]], "int32"), "F")
     Array([1, 3, 2, 4], dtype=int32)
     """
-    if out_sharding is not None:
-        return cut("ravel", ravel(a, order), out_sharding)
     x = a if isinstance(a, Array) else as_array(a)
     return shapes.reshape(x, (x.type.size,)) if order in ("C", "A", "K") else reshape(x, (x.type.size,), order)
 
@@ -243,6 +241,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Array:
     return shapes.reshape(x, tuple([n for d, n in enumerate(shape) if d not in gone]))
 
 
+@cuts_result
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     """``array`` broadcast to ``shape``: from the last axis on, sizes must be equal, or 1 in ``array``.
 
@@ -252,8 +251,6 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    if out_sharding is not None:
-        return cut("broadcast_to", broadcast_to(array, shape), out_sharding)
     x = array if isinstance(array, Array) else as_array(array)
     sizes = shape_of(shape, "broadcast_to")
     own = x.type.shape

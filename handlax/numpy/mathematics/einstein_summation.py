@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...effects.base.caches import cached
 from ...effects.base.errors import BadArgument, ShapeMismatch
 from ...effects.core.arrays import Array
-from ...effects.functions.out_shardings import cut
+from ...effects.functions.out_shardings import cuts_result
 from ...effects.operations.elementwise.arithmetic import mul
 from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
@@ -38,6 +38,7 @@ class EinsumTerms(NamedTuple):
     sizes: dict[str, int]
 
 
+@cuts_result
 def einsum(
     subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
     preferred_element_type: Any = None, _dot_general: Any = None, out_sharding: Any = None,
@@ -60,9 +61,6 @@ def einsum(
     (2, 4)
     """
     no_out(out, "einsum")
-    if out_sharding is not None:
-        options = {"optimize": optimize, "precision": precision, "preferred_element_type": preferred_element_type}
-        return cut("einsum", einsum(subscripts, *operands, **options), out_sharding)
     if optimize.__class__ is not str or optimize != "auto":
         optimize = _order("einsum", optimize)
     text, given = _spelled(subscripts, operands)

@@ -10,7 +10,7 @@ from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_arrays
 from ...effects.core.operation import shared
-from ...effects.functions.out_shardings import cut
+from ...effects.functions.out_shardings import cuts_result
 from ...effects.operations.dot_general import DotGeneral, DotNumbers, dot_general
 from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
@@ -74,6 +74,7 @@ def _scaled(x: Any, y: Any, preferred: Any) -> Any:
     return z if preferred is None else convert(z, canonical(preferred))
 
 
+@cuts_result
 def dot(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Array:
@@ -89,11 +90,12 @@ def dot(
     x, y = _pair(a, b)
     left, right = len(x.type.shape), len(y.type.shape)
     if not left or not right:
-        return cut("dot", _scaled(x, y, preferred_element_type), out_sharding)
+        return _scaled(x, y, preferred_element_type)
     inner = ((left - 1,), (0 if right == 1 else right - 2,))
-    return cut("dot", contract(x, y, (inner, ((), ())), precision, preferred_element_type), out_sharding)
+    return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
 
 
+@cuts_result
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Array:
@@ -117,8 +119,7 @@ def matmul(
         z = perform(plan.op, x, y)
     else:
         z = contract(x, y, plan.op.dimension_numbers, precision, preferred_element_type)
-    z = shapes.permute(z, plan.order) if plan.order is not None else z
-    return cut("matmul", z, out_sharding)
+    return shapes.permute(z, plan.order) if plan.order is not None else z
 
 
 class MatmulPlan(NamedTuple):
@@ -167,6 +168,7 @@ def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> MatmulPlan:
     )
 
 
+@cuts_result
 def tensordot(
     a: Any,
     b: Any,
@@ -199,8 +201,7 @@ def tensordot(
             tuple([canonical_axis(d, rank, "tensordot") for d in shapes.axes_listed(side)])
             for side, rank in zip(axes, (left, right))
         ])
-    z = contract(x, y, (inner, ((), ())), precision, preferred_element_type)
-    return cut("tensordot", z, out_sharding)
+    return contract(x, y, (inner, ((), ())), precision, preferred_element_type)
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, ConcretizationError, ShapeMismatch, whole_number
 from ...effects.core.arrays import Array
-from ...effects.functions.out_shardings import cut
+from ...effects.functions.out_shardings import cuts_result
 from ...effects.operations.elementwise.comparison import eq, select_n
 from ...effects.operations.elementwise.comparison import max as _max
 from ...effects.operations.elementwise.conversion import convert
@@ -40,6 +40,7 @@ def _counted(indices: Any, weights: Any, length: int, dtype: Any) -> Any:
     return start.at[indices].add(weights, mode="drop")
 
 
+@cuts_result
 def bincount(
     x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
 ) -> Array:
@@ -53,8 +54,6 @@ def bincount(
     >>> bincount(array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
     """
-    if out_sharding is not None:
-        return cut("bincount", bincount(x, weights, minlength, length=length), out_sharding)
     x, minlength = array_of(x), whole_number("bincount: minlength", minlength)
     if x.ndim != 1 or not (dtypes.is_integer(x.type.dtype) or dtypes.is_bool(x.type.dtype)):
         raise ShapeMismatch(f"bincount: a vector of integers is needed, got {x.type}.")

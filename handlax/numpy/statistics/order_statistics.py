@@ -9,7 +9,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, DTypeMismatch, ShapeMismatch
 from ...effects.core.arrays import Array, ConcreteArray, as_array
-from ...effects.functions.out_shardings import cut
+from ...effects.functions.out_shardings import cuts_result
 from ...effects.operations.elementwise.arithmetic import RoundingMethod, ceil, floor, round
 from ...effects.operations.elementwise.comparison import clamp, select_n
 from ...effects.operations.elementwise.comparison import max as _max
@@ -84,6 +84,7 @@ def _hundredth(q: Any) -> Any:
     return (np.asarray(q) if isinstance(q, (bool, int, float, np.ndarray, np.generic)) else inexact(q)) / 100
 
 
+@cuts_result
 def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None, out_sharding: Any = None,
@@ -95,8 +96,7 @@ def percentile(
     Array(2., dtype=float32)
     """
     no_out(out, "percentile")
-    y = _quantile("percentile", a, _numbers(_hundredth(q)), axis, method, keepdims, False, weights)
-    return cut("percentile", y, out_sharding)
+    return _quantile("percentile", a, _numbers(_hundredth(q)), axis, method, keepdims, False, weights)
 
 
 def nanpercentile(

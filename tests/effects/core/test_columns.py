@@ -30,7 +30,8 @@ def rows(op):
 
 def test_each_cell_is_named_with_its_file_and_line():
     found = rows(ReduceSum((0,)))
-    assert list(found) == ["result_type", "evaluate", "batch", "jvp", "transpose", "lower", "flops", "ragged", "sparse"]
+    assert list(found) == [
+        "result_type", "evaluate", "batch", "jvp", "transpose", "lower", "sharding_rule", "flops", "ragged", "sparse"]
     assert found["jvp"].endswith(f"columns.py:{columns.linear.__code__.co_firstlineno}  linear")
     assert "shapes.py:" in found["transpose"] and rows(ReduceSum) == found
 

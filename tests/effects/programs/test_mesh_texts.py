@@ -70,7 +70,7 @@ def over(mesh):
 
 
 def constrained(mesh):
-    return lambda x: lax.with_sharding_constraint(x, NamedSharding(mesh, P(P.UNCONSTRAINED, "m"))) + 1
+    return lambda x: hx.reshard(x, NamedSharding(mesh, P(P.UNCONSTRAINED, "m"))) + 1
 
 
 @pytest.mark.parametrize("mesh", [
@@ -82,7 +82,8 @@ def test_a_program_over_a_mesh_is_parsed_from_its_text(mesh, f):
     x = hnp.arange(32.0).reshape(4, 8)
     p = hx.make_program(f(mesh))(x)
     q = hx.parse_program(str(p), p.constants).unwrap()
-    assert p == q == pickle.loads(pickle.dumps(p)) and not p.diff(q) and "?" not in str(p)
+    assert p == q == pickle.loads(pickle.dumps(p)) and not p.diff(q)
+    assert "?" not in str(p).replace("@?", "")
     if isinstance(mesh, Mesh):
         np.testing.assert_array_equal(q(x)[0] if isinstance(q(x), (tuple, list)) else q(x), f(mesh)(x))
 

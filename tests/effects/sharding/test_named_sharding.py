@@ -144,7 +144,10 @@ def test_the_devices_of_this_process_are_in_the_order_of_all():
     assert {*sharding._addressable_device_assignment} == sharding.addressable_devices
 
 
-def test_a_sharding_of_a_type_names_no_axis_and_no_device():
+def test_a_type_states_a_sharding_along_explicit_axes_over_no_device():
     abstract, devices = AbstractMesh((1,), ("a",)), hx.make_mesh((1,), ("a",), devices=hx.devices("cpu")[:1])
-    assert NamedSharding(abstract, P(None)).of_a_type and hx.typeof(1.0).sharding.of_a_type
-    assert not NamedSharding(abstract, P("a")).of_a_type and not NamedSharding(devices, P(None)).of_a_type
+    cut = NamedSharding(devices, P("a")).cut(2)
+    assert cut == NamedSharding(devices.abstract_mesh, P("a", None)) and cut.without_dimension(0) is None
+    assert cut.with_dimension(0).spec == P(None, "a", None) and cut.of_dimension(0).spec == P("a")
+    assert NamedSharding(abstract, P()).cut(1) is None and hx.typeof(1.0).sharding.spec == P()
+    assert cut.hidden.hides and not cut.hides and cut.hidden.cut_sizes((3, 4)) == ["3@?", "4@?"]

@@ -54,12 +54,15 @@ def test_effect_whose_answer_names_a_scalar_type_crosses_jit():
     assert hx.handle(warm)(hx.grad(softened))(1.0) == 0.5
 
 
-def test_a_type_states_that_no_dimension_is_cut():
+def test_a_type_states_how_dimensions_are_cut_along_explicit_axes():
     whole = hx.typeof(hnp.ones((2, 3))).sharding
     assert whole.spec == hx.P(None, None) and whole.mesh.empty
     mesh = hx.sharding.AbstractMesh((2,), ("rows",))
     with hx.sharding.use_abstract_mesh(mesh):
         assert hx.typeof(1.0).sharding == hx.NamedSharding(mesh, hx.P())
     assert hx.core.ShapedArray((2, 3), "float32", sharding=whole) is array_type((2, 3), f32)
-    with pytest.raises(errors.NotProvided, match="no sharding"):
-        hx.core.ShapedArray((2, 3), "float32", sharding=hx.NamedSharding(mesh, hx.P("rows")))
+    cut = hx.core.ShapedArray((2, 3), "float32", sharding=hx.NamedSharding(mesh, hx.P("rows")))
+    assert str(cut) == "f32[2@rows,3]" and cut.sharding.spec == hx.P("rows", None) and cut.strong() is cut
+    assert cut.update(dtype=np.dtype("int32")).cut == cut.cut and cut.update(shape=(4,)).cut is None
+    assert str(cut.with_dimension(0, 5)) == "f32[5,2@rows,3]" and cut.without_dimension(0) is array_type((3,), f32)
+    assert cut.cut_by(None) is array_type((2, 3), f32) and array_type((2, 3), f32, cut=cut.cut) is cut

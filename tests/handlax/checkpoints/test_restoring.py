@@ -82,6 +82,17 @@ def test_on_every_pair_of_meshes(tmp_path, source):
         assert all(y.sharding == wanted.sharding and (np.asarray(y) == x).all() for y in restored.values())
 
 
+def test_the_sharding_of_a_type_is_over_the_mesh_in_force(tmp_path):
+    mesh, spec = MESHES[-2]
+    x = np.arange(128, dtype="float32").reshape(8, 16)
+    save(tmp_path, x)
+    with hx.set_mesh(mesh):
+        like = hx.typeof(hx.reshard(x, spec))
+        restored = restore(tmp_path, like)
+    assert (restored.type, restored.sharding) == (like, NamedSharding(mesh, spec))
+    assert (np.asarray(restored) == x).all()
+
+
 def test_every_dtype_is_kept(tmp_path):
     x = np.arange(6).astype("int8").reshape(2, 3)
     every = [x.astype(dtype) for dtype in sorted(hx.dtypes.EVERY, key=str)]

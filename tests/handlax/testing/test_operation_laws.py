@@ -40,6 +40,8 @@ def doubling():
         def transpose(op, ct, x):
             return hx.perform(op, ct)
 
+        sharding_rule = hx.sharding.alike
+
         def decompose(op, x):
             return x + x
 
@@ -70,6 +72,7 @@ def square(name="", **cells):
         "evaluate": lambda op, x: x * x,
         "batch": lambda op, dims, x: (hx.perform(op, x), dims[0]),
         "jvp": lambda op, primals, tangents: (hx.perform(op, *primals), 2 * primals[0] * tangents[0]),
+        "sharding_rule": hx.sharding.alike,
         "decompose": lambda op, x: x * x,
         "exempt": {"transpose": "it is not linear"},
     }
@@ -166,6 +169,7 @@ WRONG = {
     "commutes": square(
         jvp=lambda op, primals, tangents: (hx.perform(op, *primals), hx.perform(ALTERED, primals[0]) * tangents[0])),
     "partial_eval": square(dtypes=hx.dtypes.FLOATING | {I32}, evaluate=changing()),
+    "sharding": square(sharding_rule=lambda op, xs, ys: hx.sharding.ShardingRule(["i"], ["ij"])),
     "text": namesakes()[0],
 }
 
@@ -190,7 +194,8 @@ def test_a_mistake_is_found_by_its_law_alone(name):
     op = WRONG[name]
     arity = 2 if name == "symmetric" else 1
     dtypes = ("float64", "float32", "float16", "int32", "int32", "int32")
-    draws = [[np.array([0.5, -1.0, 2.0 + k], dtype)] * arity for k, dtype in enumerate(dtypes)]
+    even = [1.5] if name == "sharding" else []  # two devices cut no three elements
+    draws = [[np.array([0.5, -1.0, 2.0 + k, *even], dtype)] * arity for k, dtype in enumerate(dtypes)]
     assert failing(op, [x for x in draws if x[0].dtype in op.dtypes]) == [name]
 
 

@@ -8,7 +8,7 @@ from helpers.other_threads import together
 import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
-from handlax.effects.sharding.mesh import AbstractMesh, Mesh
+from handlax.effects.sharding.mesh import AbstractMesh, AxisType, Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
 from handlax.effects.sharding.partition_spec import PartitionSpec as P
 from handlax.lowering.jit.dispatch import Jitted
@@ -216,7 +216,7 @@ def test_only_the_first_call_by_place_is_slow(of, pair, donated, monkeypatch):
     assert len(calls) == 1
 
 
-ABSTRACT = AbstractMesh((2, 4), ("a", "b"))
+ABSTRACT = AbstractMesh((2, 4), ("a", "b"), (AxisType.Auto,) * 2)
 TYPE = hx.ShapeDtypeStruct((8, 4), "float32")
 
 

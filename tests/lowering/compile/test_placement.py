@@ -6,13 +6,14 @@ import pytest
 import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
-from handlax.effects.sharding.mesh import AbstractMesh, Mesh
+from handlax.effects.sharding.mesh import AbstractMesh, AxisType, Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding
 from handlax.effects.sharding.partition_spec import PartitionSpec as P
+from handlax.effects.types.array_type import array_type
 from handlax.interpreters.core.record import record
 from handlax.lowering.arrays.sharding_constraints import with_sharding_constraint
 from handlax.lowering.compile.compile import compile_program, lower
-from handlax.lowering.compile.placement import meshes, on_device, over
+from handlax.lowering.compile.placement import meshes, on_device, over, placed_as_typed
 from handlax.lowering.xla import jaxlib_runtime
 
 GRID = Mesh(np.array(hx.devices()).reshape(2, 4), ("a", "b"))
@@ -64,7 +65,7 @@ def test_meshes_are_found_inside_of_bodies():
 
 
 def test_an_abstract_mesh_is_emitted_and_not_compiled():
-    mesh = AbstractMesh((64, 64), ("a", "b"))
+    mesh = AbstractMesh((64, 64), ("a", "b"), (AxisType.Auto, AxisType.Auto))
     large = program(lambda x: hnp.sum(constrained(x, cut(mesh, "a", "b"))), np.zeros((128, 128)))
     assert "mhlo.num_partitions = 4096" in lower(large, "f").module.text
     with pytest.raises(errors.DeviceMismatch, match="abstract"):
@@ -124,3 +125,19 @@ def test_collective_programs_are_launched_one_after_the_other_without_harm():
     for _ in range(30):
         y, z = f(y), step(z)
     np.testing.assert_allclose(y, z, rtol=1e-3)
+
+
+def test_what_devices_cannot_reduce_together_is_named():
+    bits = hx.device_put(np.arange(8), NamedSharding(GRID, P("a")))
+    with pytest.raises(errors.CompileError, match="got and of s64") as error:
+        hx.jit(lambda x: hx.lax.reduce_and(x, (0,)))(bits)
+    assert "reshard" in error.value.hint
+
+
+def test_results_are_placed_as_their_types_state():
+    mesh = hx.make_mesh((2,), ("a",), devices=hx.devices("cpu")[:2])
+    stated = cut(mesh, "a").cut(1)
+    types = [array_type((4,), "float32", cut=stated), array_type((4,), "float32")]
+    assert placed_as_typed(over(mesh), types).results == (cut(mesh, "a"), None)
+    assert placed_as_typed(over(mesh), types[1:]).results == ()
+    assert placed_as_typed(over(mesh), [types[0].cut_by(stated.hidden)]).results == ()

@@ -1,0 +1,172 @@
+"""Sharding rules: how the results of an operation are cut over a mesh with explicit axes, from how its operands are.
+
+    dot_general    (i, k), (k, j) -> (i, j)
+
+A rule calls each dimension of operands and results by a factor, as Shardy's do; dimensions of one factor are cut alike.
+``cut_results`` is the one place where rules become the cuts of types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from ..base.errors import RegistrationError, ShardingTypeError
+from ..types.array_type import ArrayType
+from .mesh import AbstractMesh
+from .named_sharding import cut_over
+from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
+
+Entry = Any  # of a dimension: None, an axis, or a tuple of axes, the first one major
+Factors = Sequence[Hashable]
+ANOTHER_WAY = "out_sharding= says how the result is cut; or cut an operand otherwise before: hx.reshard(x, spec)."
+
+
+class ShardingRule(NamedTuple):
+    """The factors of the dimensions of each operand, and of each result.
+
+    Dimensions of one factor are cut alike: one that is whole joins with any, and others must agree. A factor that no
+    result has is summed over: where two operands are cut along it, the cut of the result is ambiguous. Dimensions of a
+    factor that results alone have, and those of the factor None, are whole.
+
+    ``whole``: factors along which operands must not be cut. ``equal``: those along which whole dimensions join with
+    none but whole ones.
+    """
+
+    operands: Sequence[Factors]
+    results: Sequence[Factors]
+    whole: Collection[Hashable] = ()
+    equal: Collection[Hashable] = ()
+
+
+def entries_of(t: ArrayType) -> tuple[Entry, ...]:
+    """The entry of each dimension of a type."""
+    return (None,) * len(t.shape) if t.cut is None else tuple(t.cut.spec)
+
+
+def numbered(t: ArrayType) -> tuple[int, ...]:
+    """The numbers of the dimensions of a type, as factors."""
+    return tuple(range(len(t.shape)))
+
+
+# Rules of operations: ``(op, operands, results)``, which are types
+
+
+def alike(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> ShardingRule:
+    """Dimension d of operands and results is one; operands of rank 0 are numbers beside them."""
+    return ShardingRule([*map(numbered, operands)], [*map(numbered, results)])
+
+
+def equally(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> ShardingRule:
+    """``alike``, of operands that must be cut equally."""
+    return alike(op, operands, results)._replace(equal=numbered(results[0]))
+
+
+def sliced(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> ShardingRule:
+    """``alike``, of a part of the first operand; of several rows a single one is whole."""
+    x, y = operands[0], results[0]
+    return ShardingRule([numbered(x)], [[None if n == 1 < x.shape[d] else d for d, n in enumerate(y.shape)]])
+
+
+def reduced(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> ShardingRule:
+    """``op.axes`` are reduced."""
+    kept = [d for d in numbered(operands[0]) if d not in op.axes]
+    return ShardingRule([*map(numbered, operands)], [kept for _ in results])
+
+
+# The types of results
+
+
+def hidden(mesh: AbstractMesh, t: ArrayType) -> ArrayType:
+    """The type with every dimension left to the compiler."""
+    return t.cut_by(cut_over(mesh, [UNCONSTRAINED] * len(t.shape)))
+
+
+def cut_results(
+    name: str, rule: ShardingRule | Sequence[Sequence[Entry]], operands: Sequence[ArrayType],
+    results: Sequence[ArrayType],
+) -> list[ArrayType]:
+    """The types of the results of the operation ``name``, cut as its rule, or the entries that it gives for each, say.
+
+    Raises: ShardingTypeError: the operands do not fit, or the results could not be cut so.
+    """
+    mesh = one_mesh(name, operands)
+    rows = _joined(name, rule, operands) if isinstance(rule, ShardingRule) else rule
+    return [_cut(name, t, row, mesh, operands) for t, row in zip(results, rows)]
+
+
+def one_mesh(name: str, types: Sequence[ArrayType]) -> AbstractMesh:
+    """The mesh over which the types are cut that state cuts. Raises: ShardingTypeError: they are over different ones.
+    """
+    meshes = [*dict.fromkeys([t.cut.mesh for t in types if t.cut is not None])]
+    if len(meshes) > 1:
+        raise ShardingTypeError(
+            f"{name}: values must be cut over one mesh, got {shown(types)} over {' and '.join(map(str, meshes))}.",
+            hint="hx.reshard(x, NamedSharding(mesh, spec)), with the mesh of the others.",
+        )
+    return meshes[0]
+
+
+def _joined(name: str, rule: ShardingRule, operands: Sequence[ArrayType]) -> list[list[Entry]]:
+    """The entries of each result."""
+    found: dict[Hashable, list[Entry]] = {}
+    for t, factors in zip(operands, rule.operands):
+        for factor, entry in zip(factors, entries_of(t)):
+            found.setdefault(factor, []).append(entry)
+    kept = {factor for factors in rule.results for factor in factors}
+    entries = {factor: _entry(name, rule, factor, each, factor in kept, operands) for factor, each in found.items()}
+    return [[None if factor is None else entries.get(factor) for factor in factors] for factors in rule.results]
+
+
+def _entry(
+    name: str, rule: ShardingRule, factor: Hashable, found: Sequence[Entry], kept: bool, operands: Sequence[ArrayType]
+) -> Entry:
+    """The entry of a factor, from those of the operands' dimensions of this factor."""
+    cut = [entry for entry in found if entry is not None]
+    if not cut:
+        return None
+    if factor in rule.whole:
+        raise ShardingTypeError(
+            f"{name}: dimensions that it works along must be whole, got {shown(operands)}.", hint=ANOTHER_WAY)
+    strict = factor in rule.equal
+    if (strict or kept) and {*(found if strict else cut)} != {cut[0]}:
+        raise ShardingTypeError(f"{name}: operands must be cut alike, got {shown(operands)}.", hint=ANOTHER_WAY)
+    if not kept and len(cut) > 1:
+        raise ShardingTypeError(
+            f"{name}: the result may be cut in several ways, as both operands are along a dimension that is summed "
+            f"over, got {shown(operands)}.",
+            hint=ANOTHER_WAY,
+        )
+    return cut[0]
+
+
+def _cut(
+    name: str, t: ArrayType, entries: Sequence[Entry], mesh: AbstractMesh, operands: Sequence[ArrayType]
+) -> ArrayType:
+    """A result with these entries. Raises: ShardingTypeError: an axis stands twice, or a size does not divide.
+    RegistrationError: the rule does not fit the result.
+    """
+    names = PartitionSpec(*entries).axes
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ShardingTypeError(
+            f"{name}: the result would be cut twice along {twice!r}, got {shown(operands)}.", hint=ANOTHER_WAY)
+    if len(entries) != len(t.shape):
+        raise RegistrationError(
+            f"{name}: sharding_rule must name each dimension of its result {t}, got {len(entries)} of them.")
+    sizes = dict(mesh.shape_tuple)
+    for n, entry in zip(t.shape, entries):
+        count = prod([sizes[axis] for axis in entry_axes(entry)])
+        if n % count:
+            raise ShardingTypeError(
+                f"{name}: a dimension that is cut along {entry!r} must be a multiple of {count}, got size {n} from "
+                f"{shown(operands)}.",
+                hint=ANOTHER_WAY,
+            )
+    return t.cut_by(cut_over(mesh, entries))
+
+
+def shown(types: Sequence[ArrayType]) -> str:
+    """Types, for messages."""
+    return " and ".join(map(str, types))
