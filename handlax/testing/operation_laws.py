@@ -453,7 +453,7 @@ def _sharded(op: Operation, draws: Sequence[Arrays]) -> None:
     pairs = [(cut, operands) for operands in draws for cut in _cut_operands(op, operands, mesh)]
     if not pairs:
         raise Inapplicable("no operand can be cut")
-    function, cut_operands = _joint(op, [cut for cut, _ in pairs])
+    function, cut_operands = joint(op, [cut for cut, _ in pairs])
     whole = [y for _, operands in pairs for y in results(op, operands)]
     for y, z in zip(jit(function)(*cut_operands), whole, strict=True):
         assert_close(y, z, 10.0, f"{op} of cut operands")
