@@ -64,6 +64,19 @@ def pytest_runtest_protocol(item):
     return result
 
 
+@pytest.fixture
+def nothing_placed():
+    """As in a process in which no array was put on a device by name: calls do not ask where their arguments are."""
+    placed = importlib.import_module("handlax.lowering.xla.array_backend").PLACED
+    forget = importlib.import_module("handlax.interpreters.core.evaluate").forget_executors
+    before = placed[:]
+    placed.clear()
+    forget()
+    yield
+    placed.extend(before)
+    forget()
+
+
 def _limit(config, lasting=False):
     """From now on this process has ``faulthandler_timeout``, after which it writes its stacks and ends.
 

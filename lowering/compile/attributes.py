@@ -50,7 +50,7 @@ def float_text(value: Any) -> str:
     """A number as a literal of its dtype, by its bits where it is not finite."""
     if np.isfinite(value):
         text = repr(float(value))
-        return text if "." in text else text.replace("e", ".0e") if "e" in text else f"{text}.0"
+        return text if "." in text else text.replace("e", ".0e")
     return "0x" + np.asarray(value).tobytes()[::-1].hex().upper()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.control.callbacks import Callback
-from ...effects.core.arrays import Array, ConcreteArray
+from ...effects.core.arrays import Array
 from ...effects.core.columns import LOWER, ElementwiseLowering
 from ...effects.operations.foundations.foreign_call import ForeignCall
 from ...effects.operations.foundations.half_precision import HALF
@@ -349,7 +349,7 @@ class Emitter:
     def program(self, program: Program, values: Sequence[SsaValue]) -> list[SsaValue]:
         """Emit the equations of a program inline; gives its results."""
         outputs = program.count - len(values)
-        consts = [self.captured(const) for const in program.consts]
+        consts = [self.constant(const.value, const.type) for const in program.consts]
         # names and types in two lists: the inlined lines below then create no SsaValue
         ids = [*[v.name for v in values], *[""] * outputs, *[v.name for v in reversed(consts)]]
         types: list[Any] = [*[v.type for v in values], *[None] * outputs, *[v.type for v in reversed(consts)]]
@@ -377,10 +377,6 @@ class Emitter:
                 types[number] = t
                 number += 1
         return [SsaValue(ids[n], types[n]) for n in program.outs]
-
-    def captured(self, const: ConcreteArray) -> SsaValue:
-        """A constant of the program: emitted inline, or an argument of the entry function where it is large."""
-        return self.constant(const.value, const.type)
 
     def decompose(self, f: Callable[..., Any], *values: SsaValue) -> Any:
         """Emit the operations that ``f`` performs on arrays of these types: a rule in terms of other operations.
@@ -558,20 +554,11 @@ def function(
     program: Program,
     head: str,
     arguments: Sequence[str] = (),
-    large: Sequence[Any] = (),
     results: Sequence[str] = (),
 ) -> str:
-    """The text of one function of the module; ``large`` constants are its first arguments.
-
-    ``arguments`` and ``results``: the attributes of each.
-    """
-
-    def body(*values: SsaValue) -> list[SsaValue]:
-        for const, value in zip(large, values):
-            emit.constants[id(const)] = value
-        return emit.program(program, values[len(large) :])
-
-    return function_text(emit, [const.type for const in large] + list(program.in_types), body, head, arguments, results)
+    """The text of one function of the module; ``arguments`` and ``results``: the attributes of each."""
+    body = lambda *values: emit.program(program, values)
+    return function_text(emit, program.in_types, body, head, arguments, results)
 
 
 def function_text(

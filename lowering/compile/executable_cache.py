@@ -111,7 +111,7 @@ def _mappings() -> int:
 def _most_mappings() -> int | None:
     """How many memory mappings a process may have; None where the system does not say."""
     try:
-        return int(Path("/proc/sys/vm/max_map_count").read_text()) if _MAPPINGS.exists() else None
+        return int(Path("/proc/sys/vm/max_map_count").read_text())
     except OSError:
         return None
 

@@ -5,34 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...effects.core.arrays import ConcreteArray
-from ...effects.programs.closure_conversion import MAX_CONSTANT_BYTES
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import MeshAxes, sdy_axis
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType
 from ..xla.host_callbacks import HostCall
-from .emitter import Emitter, SsaValue, function, identifier
+from .emitter import Emitter, function, identifier
 
 
 class StablehloModule(NamedTuple):
-    """A module: its text, the large constants that its entry takes as first arguments, and its host functions."""
+    """A module: its text, and its host functions."""
 
     text: str
-    consts: tuple[ConcreteArray, ...]
-    calls: tuple[HostCall, ...] = ()
+    calls: tuple[HostCall, ...]
 
 
 class EntryEmitter(Emitter):
-    """The emitter of the entry function, whose large constants are arguments; a mesh of one device is none."""
+    """The emitter of the entry function; a mesh of one device is none."""
 
     __slots__ = ()
 
     def __init__(self, mesh: MeshAxes | None, platform: str):
         super().__init__(mesh=None if mesh is None or mesh.size == 1 else mesh, platform=platform)
-
-    def captured(self, const: ConcreteArray) -> SsaValue:
-        return self.constants.get(id(const)) or super().captured(const)
 
     def module(self, name: str, main: str) -> str:
         """The text of the module of the entry function ``main``."""
@@ -60,23 +54,18 @@ def lower_program(
     mesh: MeshAxes | None = None,
     platform: str = "cpu",
 ) -> StablehloModule:
-    """The StableHLO module of a program whose effects all have a lowering, for the devices of a mesh, or for one.
+    """The StableHLO module of a closed program whose effects have a lowering, for the devices of a mesh, or for one.
 
     ``aliases[i]``: the attribute of input ``i`` that lends its memory to a result, or the empty text. ``arguments`` and
     ``results``: the sharding of each, or None.
     """
-    large = tuple(c for c in program.consts if c.type.nbytes > MAX_CONSTANT_BYTES)
     emit = EntryEmitter(mesh, platform)
-    notes = [""] * len(large)
-    if aliases or arguments:
-        cuts = arguments or (None,) * len(program.in_types)
-        shared = [[text] if text else [] for text in aliases] or [[]] * len(program.in_types)
-        notes += [attributes(emit.place(s, t) + a) for s, t, a in zip(cuts, program.in_types, shared)]
-    else:
-        notes += [""] * len(program.in_types)
+    cuts = arguments or (None,) * len(program.in_types)
+    shared = [[text] if text else [] for text in aliases] or [[]] * len(program.in_types)
+    notes = [attributes(emit.place(s, t) + a) for s, t, a in zip(cuts, program.in_types, shared)]
     made = [attributes(emit.place(s, t)) for s, t in zip(results, program.out_types)]
-    main = function(emit, program, "public @main", notes, large, made)
-    return StablehloModule(emit.module(name, main), large, tuple(emit.calls))
+    main = function(emit, program, "public @main", notes, made)
+    return StablehloModule(emit.module(name, main), tuple(emit.calls))
 
 
 def attributes(texts: Sequence[str]) -> str:

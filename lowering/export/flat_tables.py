@@ -86,8 +86,8 @@ class _Writer:
                 position = self.vector(bytes(_size(of) * len(value)), len(value))
                 for i, item in enumerate(value):
                     self.put(of, item, position + _WIDTH + i * _size(of), depth)
-            case Table(kind):
-                position = self.table(self.schema[kind], value, depth + 1)
+            case _:
+                position = self.table(self.schema[field.kind], value, depth + 1)
         struct.pack_into("<I", self.out, place, position - place)
 
     def vector(self, data: bytes, count: int) -> int:

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-import numpy as np
-
 from ...effects.base.config import current as settings
 from ...effects.base.errors import BadArgument, DTypeMismatch, HandlaxError, TreeMismatch, need_function
 from ...effects.base.lazy_module import LazyModule
@@ -73,16 +71,11 @@ class ArgInfo(NamedTuple):
 
 
 def abstract(x: Any) -> Any:
-    """``x`` if it is an array or number; a ``ShapeDtypeStruct`` for other values with shape and dtype."""
-    if isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
+    """The ``ShapeDtypeStruct`` of a value that has a shape and a dtype and is no array; other values as they are."""
+    described = hasattr(x, "shape") and hasattr(x, "dtype")
+    if not described or isinstance(x, (Array, ShapeDtypeStruct)) or hasattr(type(x), "__array__"):
         return x
-    if isinstance(x, ArrayType):
-        return ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak)
-    if isinstance(x, ShapeDtypeStruct) or hasattr(type(x), "__array__"):
-        return x
-    if hasattr(x, "shape") and hasattr(x, "dtype"):
-        return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
-    return x
+    return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
 
 
 def described(t: ArrayType, sharding: Any = None) -> ShapeDtypeStruct:

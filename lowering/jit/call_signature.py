@@ -41,16 +41,19 @@ class DispatchPlan:
     ``result_type`` is the type of the result where that is one array, else None; ``finish`` then makes the results of
     their buffers. ``put`` transfers NumPy arrays; ``use_pinned``: small ones may be copied to pinned buffers instead.
     ``donated`` are the indices of the donated leaves of the arguments, ``captured`` the arrays that the function took
-    from its surroundings. ``places`` has where the program takes each argument from; ``prepare`` first brings there
-    those of the buffers ``found``, and NumPy arrays, of a call that are elsewhere.
+    from its surroundings, ``key`` is that of its trace. ``places`` has where the program takes each argument from;
+    ``prepare`` first brings there those of the buffers ``found``, and NumPy arrays, of a call that are elsewhere.
     """
 
     __slots__ = (
-        "execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated", "captured", "places"
+        "execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated", "captured", "key", "places"
     )
 
-    def __init__(self, trace: Trace, compiled: LoadedProgram, committed: bool = False, found: Sequence[Any] = ()):
+    def __init__(
+        self, trace: Trace, compiled: LoadedProgram, key: Any = None, committed: bool = False, found: Sequence[Any] = ()
+    ):
         loaded = compiled.loaded
+        self.key = key
         types = tuple(compiled.types)
         self.execute = loaded.execute_committed if committed else loaded.execute
         self.places = compiled.places

@@ -64,4 +64,4 @@ def checked_options(where: str, options: Mapping[str, Any] | None) -> dict[str, 
             )
         if not isinstance(value, bool | int | float | str):
             raise BadArgument(f"{where}: a compiler option is a number or a string, got {name}={value!r}.")
-    return chosen or None
+    return chosen

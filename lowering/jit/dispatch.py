@@ -28,7 +28,6 @@ from ...interpreters.core import trace_cache
 from ...interpreters.core.static_arguments import (
     ArgumentChoice,
     PartitionedCall,
-    argument_names,
     dynamic_positions,
     split,
 )
@@ -66,7 +65,7 @@ from .call_signature import (
     note_numpy_types,
     signature,
 )
-from .explain_retrace import last_kind
+from .explain_retrace import last_kind, leaf_names_of
 
 
 class Jitted:
@@ -207,7 +206,7 @@ class Jitted:
             return self.launch_from_host(plan, leaves, buffers, host) if on_host else self.launch(plan, leaves, buffers)
         for i in host:
             buffers[i] = plan.put(buffers[i]) if not placed else buffers[i].copy()
-        check_donation(leaves, buffers, plan.donated, self.name, lambda i: f"leaf {i} of the arguments")
+        check_donation(leaves, buffers, plan.donated, self.name, lambda i: self.leaf_names(plan)[i])
         for i in plan.donated:
             if i not in host:
                 lent = donated_buffer(as_array(leaves[i]), plan.put)  # type: ignore[arg-type]
@@ -303,7 +302,12 @@ class Jitted:
     def fail(self, error: Exception, leaves: Sequence[Any], plan: DispatchPlan) -> NoReturn:
         """Raise the error of a failed fast path, with the arguments by name."""
         flat = [y for x in leaves for y in (x.leaves if type(x) is Frozen else (x,))]
-        fail(error, self.name, flat, argument_names(self.fun), plan.captured)
+        fail(error, self.name, flat, lambda i: self.leaf_names(plan)[i], plan.captured)
+
+    def leaf_names(self, plan: DispatchPlan) -> list[str]:
+        """The names, in messages, of the leaves of the dynamic arguments of calls that a plan executes."""
+        _, static, tree, _ = plan.key
+        return leaf_names_of(self, static, tree)
 
     def recall(self) -> dict[Any, DispatchPlan] | None:
         """The plans of the settings in force, made the active ones; None where there are none."""
@@ -358,7 +362,7 @@ class Jitted:
             plan, found = entry.plan, None
             if PLACED:
                 found = [x if is_host(x) else b for x, b in zip(leaves, buffers)]
-                plan = DispatchPlan(entry.trace, entry.compiled, is_committed, found)
+                plan = DispatchPlan(entry.trace, entry.compiled, called.key, is_committed, found)
             self.remember(settings, all_args, args, kwargs, partition, called, found, plan)
         results = self.execute(entry, operands, buffers, is_committed, names)
         if settings.debug_nans or settings.debug_infs:
@@ -436,7 +440,7 @@ class Jitted:
                 trace.recorded, module_name(self.name), marks if donated else (),
                 keep_unused=self.keep_unused, placement=placement, options=self.options,
             )
-            found = CompiledTrace(trace, compiled, DispatchPlan(trace, compiled))
+            found = CompiledTrace(trace, compiled, DispatchPlan(trace, compiled, request.key))
             found = _COMPILED.add(self.compiled, key, found)
             if config.current().explain_cache_misses:
                 logger().warning(COMPILED_ANEW, self.name, last_kind(self))

@@ -52,7 +52,7 @@ def _kinds(jitted: Any) -> list[str]:
     before = None
     for number, (key, entry) in enumerate(list(jitted.compiled.items()), 1):
         (_, static, tree, types), _, _ = key
-        names = _names(jitted, static, tree, len(types))
+        names = leaf_names_of(jitted, static, tree)
         arguments = ", ".join([f"{name}: {t}" for name, t in zip(names, types)]) or "no arrays"
         changes = "" if before is None else f" ({'; '.join(_changes(before, key, names))})"
         lines.append(f"  {number}: {arguments}{_static(static)}{_repeats(entry.trace.recorded)}{changes}")
@@ -60,8 +60,8 @@ def _kinds(jitted: Any) -> list[str]:
     return lines
 
 
-def _names(jitted: Any, static: Any, tree: Any, count: int) -> list[str]:
-    """The names of the leaves of the dynamic arguments."""
+def leaf_names_of(jitted: Any, static: Any, tree: Any) -> list[str]:
+    """The names of the leaves of the dynamic arguments, by the static arguments and the structure in a call's key."""
     argument = argument_names(jitted.fun)
     fixed = set() if static is None else jitted.static.at(static[0])
     positions = [i for i in range(len(tree.children()[0].children()) + len(fixed)) if i not in fixed]

@@ -88,11 +88,12 @@ def _check_sections(artifact: bytes) -> None:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """The number at ``place``, in whose first byte as many zeros end as bytes follow, and where it ends."""
-    first = data[place]
-    size = (first & -first).bit_length() if first else 9
-    number = int.from_bytes(data[place : place + size], "little")
-    return number >> (size if first else 8), place + size
+    """The number at ``place``, in whose first byte as many zeros end as bytes follow, and where it ends.
+
+    Raises: ValueError: there are eight zeros, before a number that is larger than all lengths.
+    """
+    size = f"{data[place]:08b}"[::-1].index("1") + 1
+    return int.from_bytes(data[place : place + size], "little") >> size, place + size
 
 
 def module_text(module: Any) -> str:

@@ -22,7 +22,6 @@ from handlax.effects.core.operation import with_memo
 from handlax.effects.operations.elementwise.arithmetic import IntegerPow
 from handlax.effects.programs.program import derived_once
 from handlax.interpreters.core.rule_cache import ADJOINTS
-from handlax.lowering.xla.array_backend import PLACED
 
 SOURCES = {
     package_source.name(file).removesuffix(".py").replace("/", "."): file.read_text() for file in package_source.PACKAGE
@@ -462,15 +461,6 @@ def test_a_number_is_not_given_away_though_the_cache_of_numbers_was_emptied():
     hx.clear_caches()
     f = hx.jit(lambda x: x + 1, donate_argnums=0)
     assert float(f(x)) == 3.5 == float(x) + 1
-
-
-@pytest.fixture
-def nothing_placed():
-    """As in a process in which no array was put on a device by name: calls take the fast path, which has plans."""
-    placed = PLACED[:]
-    PLACED.clear()
-    yield
-    PLACED.extend(placed)
 
 
 class Finalized:

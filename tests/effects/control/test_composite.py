@@ -27,14 +27,15 @@ def test_a_composite_is_one_operation_with_its_decomposition():
 def test_attributes_are_written_with_their_types():
     def f(x):
         return lax.composite(lambda x, **_: (x, x), "my.f", version=2)(
-            x, b=True, a=3, none=None, f=2.5, e=1e30, h=np.float32(np.inf), i=np.int8(-3), s='a"\\\n', t=(1, "x", ()),
-            d=np.dtype("bfloat16"), z=np.arange(2), y=b"raw",
+            x, **{"n o": 1, "\u00e9": 2}, b=True, a=3, none=None, f=2.5, e=1e30, h=np.float32(np.inf), i=np.int8(-3),
+            s='a"\\\n', t=(1, "x", ()), d=np.dtype("bfloat16"), z=np.arange(2), y=b"raw",
         )
 
     (line,) = lines(f, X)
     assert (
         '{a = 3 : i64, b = true, d = bf16, e = 1.0e+30 : f64, f = 2.5 : f64, h = 0x7F800000 : f32, i = -3 : i8, '
-        's = "a\\22\\5C\\0A", t = [1 : i64, "x", []], y = "raw", z = dense<[0, 1]> : tensor<2xi64>}'
+        '"n o" = 1 : i64, s = "a\\22\\5C\\0A", t = [1 : i64, "x", []], y = "raw", '
+        'z = dense<[0, 1]> : tensor<2xi64>, "\\C3\\A9" = 2 : i64}'
     ) in line and "version = 2 : i32" in line
     for y in hx.jit(f)(X):
         np.testing.assert_array_equal(y, X)

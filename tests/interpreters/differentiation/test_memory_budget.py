@@ -82,6 +82,9 @@ def test_temporary_bytes_do_not_rise_as_the_budget_falls():
 
 def test_a_plan_says_it_in_words():
     text = str(memory_plan(deep, 4000)(X, W))
+    assert str(memory_plan(deep, memory_budget(4000))(X, W)) == text
+    with pytest.raises(errors.BadArgument, match="reverse mode of deep must keep at least 1536 bytes, got 1000"):
+        memory_plan(deep, 1000)(X, W)
     assert "of 4000 bytes saved (at least 1536)" in text
     assert "the argument x" in text
 

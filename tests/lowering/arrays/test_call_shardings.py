@@ -26,14 +26,34 @@ def put(*spec):
     return hx.device_put(X, by(*spec))
 
 
-def test_arguments_and_results_are_cut_as_said():
-    f = hx.jit(lambda x, y: {"sum": x + y, "both": (x, y)}, in_shardings=(by("a"), None),
+@pytest.mark.parametrize("arguments", [(by("a"), None), [by("a"), None]], ids=["tuple", "list"])
+def test_arguments_and_results_are_cut_as_said(arguments):
+    f = hx.jit(lambda x, y: {"sum": x + y, "both": (x, y)}, in_shardings=arguments,
                out_shardings={"sum": by(None, "b"), "both": None})
     for _ in range(3):  # traced, found by plan, found again
         made = f(X, X * 2)
         assert made["sum"].sharding == by(None, "b") and made["both"][0].sharding == by("a")
         assert made["sum"].tolist() == (X * 3).tolist() and made["both"][1].tolist() == (X * 2).tolist()
     assert f._cache_size() == 1
+
+
+def test_inside_of_a_program_they_are_constraints_on_the_arguments_that_have_some():
+    f = hx.jit(lambda x, y: (x + y, y), in_shardings=(by("a"), None), out_shardings=(by("b"), None))
+    made = hx.jit(lambda x: f(x, x + 1))(X)
+    assert made[0].sharding == by("b") and np.array_equal(made[0], 2 * X + 1)
+
+
+@pytest.mark.parametrize("options", [
+    {"in_shardings": (by("a"), None)}, {"donate_argnums": 0}, {"in_shardings": by("a"), "donate_argnums": (0, 1)},
+], ids=lambda options: ", ".join(options))
+@pytest.mark.parametrize("w", [X, put("a")], ids=["uncommitted", "committed"])
+def test_captured_arrays_stand_before_arguments_of_which_something_is_said(w, options):
+    w = hx.jit(lambda w: w)(w)
+    f = hx.jit(lambda x, y: (x + w, y * 2), **options)
+    for _ in range(3):
+        x, y = f(put("a"), put("a"))
+        assert np.array_equal(x, 2 * X) and np.array_equal(y, 2 * X)
+    assert "stablehlo.add" in f.lower(X, X).as_text()
 
 
 @pytest.mark.parametrize("argument", [X, X.tolist, hnp.asarray(X), 2.0])

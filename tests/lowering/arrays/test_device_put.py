@@ -202,3 +202,30 @@ def test_an_array_on_a_device_is_put_there_without_the_host():
     assert not x.committed and y.committed and y.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
     x.delete()
     assert y.tolist() == z.tolist() == (X + 1).tolist()
+
+
+@pytest.mark.parametrize("said", [{"donate": True}, {"may_alias": False}], ids=repr)
+def test_what_is_no_array_on_a_device_is_put_there_whatever_is_said(said):
+    put = lambda x: hx.device_put(x, A, **said)
+    assert put(X).tolist() == hx.jit(lambda x: put(x) * 1)(X).tolist() == X.tolist()
+    there = hx.device_put(X, A)
+    again = hx.jit(lambda x: hx.device_put(x, **said))(there)
+    assert again.tolist() == hx.device_put(there, A, **said).tolist() == X.tolist() and not there.is_deleted()
+
+
+def test_a_box_that_escaped_is_refused():
+    boxes = []
+    hx.jit(lambda x: boxes.append(x) or x)(1.0)
+    with pytest.raises(errors.EscapedBox):
+        hx.device_put(boxes[0], A)
+
+
+def test_guards_let_pass_what_stays_where_it_is():
+    x, y = hx.device_put(X, A), hx.jit(lambda x: x * 2)(X)
+    with hx.transfer_guard("disallow_explicit"):
+        assert hx.device_put(x) is x and hx.device_put(x, A) is x
+        hx.jit(lambda x: hx.device_put(x, A)).lower(y)
+        with pytest.raises(errors.TransferRefused, match="device to device"):
+            hx.device_put(y, A)
+        with pytest.raises(errors.TransferRefused, match="host to device"):
+            hx.device_put(X, A)

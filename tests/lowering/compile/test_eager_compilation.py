@@ -24,7 +24,6 @@ from handlax.interpreters.core import evaluate
 from handlax.interpreters.core.eager_programs import eager_program
 from handlax.lowering.compile.eager_compilation import _compiled_here
 from handlax.lowering.compile.estimate import estimate
-from handlax.lowering.xla.array_backend import PLACED
 from handlax.operations import Cos
 
 
@@ -360,17 +359,6 @@ def test_operations_with_bodies_are_executed_where_their_operands_lie(f):
 
 def executables():
     return hx.cache_info()["eager"].size
-
-
-@pytest.fixture
-def nothing_placed():
-    """As long as no array was put on another device, loops and programs are evaluated where they are called."""
-    placed = PLACED.copy()
-    PLACED.clear()
-    evaluate.forget_executors()
-    yield
-    PLACED.extend(placed)
-    evaluate.forget_executors()
 
 
 def test_a_loop_is_compiled_when_it_first_runs(nothing_placed):

@@ -8,6 +8,7 @@ import pytest
 
 import handlax as hx
 from handlax import export
+from handlax.effects.sharding.mesh import AbstractDevice
 from handlax.errors import BadArtifact, NotExportable
 from handlax.lowering.export.artifact_schema import DTYPES, SCHEMA
 from handlax.lowering.export.flat_tables import decode, encode
@@ -98,11 +99,43 @@ def test_parts_that_do_not_fit_are_refused(written, changes, message):
         export.deserialize(encode(SCHEMA, "Exported", table))
 
 
+@pytest.fixture(scope="module")
+def sharded():
+    mesh = hx.make_mesh((2,), ("a",), axis_types=(hx.sharding.AxisType.Auto,))
+    f = hx.jit(lambda x: x + 1, in_shardings=hx.NamedSharding(mesh, hx.P("a")))
+    return decode(SCHEMA, "Exported", bytes(export.export(f)(np.ones(2, np.float32)).serialize()))
+
+
+@pytest.mark.parametrize("device", [None, AbstractDevice("TPU v5", 2), AbstractDevice("cpu", None)], ids=repr)
+def test_the_devices_of_a_mesh_are_known_by_their_kind(sharded, device):
+    (mesh,) = sharded["unique_abstract_meshes"]
+    fields = device and {"device_kind": device.device_kind, "num_cores": device.num_cores}
+    table = {**sharded, "unique_abstract_meshes": [{**mesh, "abstract_device": fields}]}
+    read = export.deserialize(encode(SCHEMA, "Exported", table))
+    for found in (read, export.deserialize(read.serialize())):
+        (sharding,) = found.in_shardings_jax()
+        assert sharding.mesh.abstract_device == device and sharding.spec == hx.P("a")
+
+
+@pytest.mark.parametrize("changes", [{"axis_types": [7]}, {"axis_types": [1, 1]}, {"axis_names": ["a", "b"]}], ids=repr)
+def test_a_mesh_that_is_none_is_refused(sharded, changes):
+    (mesh,) = sharded["unique_abstract_meshes"]
+    with pytest.raises(BadArtifact, match="a mesh of the axes"):
+        export.deserialize(encode(SCHEMA, "Exported", {**sharded, "unique_abstract_meshes": [{**mesh, **changes}]}))
+
+
+def test_a_function_without_name_and_arguments_is_read():
+    table = decode(SCHEMA, "Exported", bytes(export.export(hx.jit(lambda: 3.0))().serialize()))
+    read = export.deserialize(encode(SCHEMA, "Exported", {**table, "function_name": None}))
+    assert (read.fun_name, read.module_kept_var_idx, float(read.call())) == ("", (), 3.0)
+
+
 @pytest.mark.parametrize("aval", [
+    {"dtype": -1}, {"dtype": len(DTYPES)}, {"kind": 1},
     {"shape": ["-1"]}, {"shape": ["b"]}, {"shape": ["2.5"]}, {"shape": ["b + "]}, {"shape": ["import os"]},
     {"shape": [str(2**63)]},
 ])
-def test_sizes_that_are_none_or_not_those_of_the_program_are_refused(written, aval):
+def test_types_that_are_none_or_not_those_of_the_program_are_refused(written, aval):
     with pytest.raises(BadArtifact):
         export.deserialize(encode(SCHEMA, "Exported", _with_first_type(written, aval)))
 

@@ -73,6 +73,7 @@ def test_a_slice_of_a_scalar_is_called():  # its short form does not parse
 
 @pytest.mark.parametrize(("arguments", "kind", "message"), [
     ((X[:2],), ShapeMismatch, r"argument args\[0\] must be f32\[3\], as it was exported, got f32\[2\]"),
+    ((X[None],), ShapeMismatch, r"must be f32\[3\], as it was exported, got f32\[1,3\]"),
     ((X.astype("int32"),), DTypeMismatch, r"must be f32\[3\], as it was exported, got i32\[3\]"),
     ((X, X), TreeMismatch, "takes arguments of structure"),
     (([X],), TreeMismatch, "takes arguments of structure"),
@@ -85,10 +86,11 @@ def test_arguments_of_other_types_are_refused(arguments, kind, message):
         assert "test_call_exported.py" in found.value.where
 
 
-def test_a_function_with_effects_of_others_is_kept_but_not_called():
-    with_effects = dataclasses.replace(SINE, unordered_effects=("<class 'theirs.Effect'>",), _get_vjp=None)
+@pytest.mark.parametrize("kind", ["ordered_effects", "unordered_effects"])
+def test_a_function_with_effects_of_others_is_kept_but_not_called(kind):
+    with_effects = dataclasses.replace(SINE, **{kind: ("<class 'theirs.Effect'>",)}, _get_vjp=None)
     read = export.deserialize(with_effects.serialize())
-    assert read.unordered_effects == ("<class 'theirs.Effect'>",)
+    assert getattr(read, kind) == ("<class 'theirs.Effect'>",)
     with pytest.raises(NotExportable, match=r"but those of foreign functions, got <class 'theirs\.Effect'>"):
         read.call(X)
 

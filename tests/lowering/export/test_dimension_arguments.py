@@ -94,6 +94,13 @@ def test_variables_that_do_not_follow_from_the_arguments_are_refused():
         exported(lambda x: x, "2*a + b, a, c*c")
 
 
+def test_a_program_without_results_checks_its_sizes():
+    read = exported(lambda x: (), "2*n")
+    assert read.call(array(4)) == ()
+    with pytest.raises(ShapeMismatch, match="must be such that"):
+        read.call(array(3))
+
+
 def test_sizes_of_several_scopes_are_refused():
     types = [hx.ShapeDtypeStruct(export.symbolic_shape(f"n, {m}"), "float32") for m in ("a", "b")]
     with pytest.raises(ShapeMismatch, match="sizes must be of one scope"):
@@ -106,6 +113,8 @@ def test_specs_of_a_tree_of_arguments():
     assert str(specs[0]["x"].shape) == "(b, 4)" and str(specs[0]["w"].shape) == "(4, n)" and specs[1].shape == ()
     read = export.deserialize(export.export(hx.jit(lambda a, c: a["x"] @ a["w"] * c))(*specs).serialize())
     np.testing.assert_allclose(read.call(args, 2.0), 2 * args["x"] @ args["w"], rtol=1e-5)
+    (spec,) = export.symbolic_args_specs((array(8, 4),), ["b, _"], ["b >= 2"])  # a list for the tuple of arguments
+    assert spec.shape[0] >= 2
     with pytest.raises(BadArgument, match="constraints are those of a scope"):
         export.symbolic_args_specs(args, None, ["b >= 2"], export.SymbolicScope())
 

@@ -174,8 +174,9 @@ def test_derivatives_are_written_up_to_an_order():
     for g in (lambda: hx.grad(reread(f).call)(X), lambda: second(reread(f, 1).call)(X), lambda: reread(f).serialize(1)):
         with pytest.raises(NotDifferentiable, match="must be exported with it"):
             g()
-    with pytest.raises(BadArgument, match="vjp_order must be an integer"):
-        f.serialize(-1)
+    for order in (-1, "1"):
+        with pytest.raises(BadArgument, match="vjp_order must be an integer"):
+            f.serialize(order)
 
 
 def test_the_pullback_takes_arguments_and_cotangents():
@@ -210,8 +211,40 @@ def test_shardings_are_kept_over_a_mesh_without_devices(mesh):
     np.testing.assert_allclose(derivative, hx.grad(lambda x: hnp.tanh(x @ w).sum())(x), rtol=1e-5)
     with pytest.raises(hx.errors.DeviceMismatch, match="exported for 8 devices must be called on as many, got 1"):
         read.call(x, w)
-    with pytest.raises(BadArgument, match="the mesh must have the axes"):
-        read.in_shardings_jax(hx.make_mesh((8,), ("a",)))
+    auto = hx.make_mesh((4, 2), ("a", "b"), axis_types=(hx.sharding.AxisType.Auto,) * 2)
+    for other in (hx.make_mesh((8,), ("a",)), auto):
+        with pytest.raises(BadArgument, match="the mesh must have the axes"):
+            read.in_shardings_jax(other)
+
+
+def test_of_shardings_those_that_are_said_are_kept(mesh):
+    rows = hx.NamedSharding(mesh, hx.P("a"))
+    w = np.ones((1000, 3), np.float32)  # an argument of the compiled program, before those of the call
+    f = hx.jit(lambda x, y: (x + y + hnp.asarray(w)[0, 0]), in_shardings=(rows, None))
+    x = np.arange(4, dtype=np.float32)
+    read = reread(export.export(f)(x, x))
+    assert read.in_shardings_jax(mesh) == (rows, None)
+    np.testing.assert_array_equal(f(x, x), 2 * x + 1)
+
+
+@pytest.mark.parametrize(("axes", "spec", "message"), [
+    (("a", "b"), hx.P(hx.P.UNCONSTRAINED), "must say how every dimension is cut"),
+    ((0, 1), hx.P(0), "the axes of a mesh must have strings as names, got 0"),
+])
+def test_shardings_that_no_bytes_say_are_refused(axes, spec, message):
+    mesh = hx.make_mesh((4, 2), axes)
+    made = export.export(hx.jit(lambda x: x + 1, out_shardings=hx.NamedSharding(mesh, spec)))(np.ones(4, np.float32))
+    with pytest.raises(NotExportable, match=message):
+        made.serialize()
+
+
+def test_a_dtype_that_jax_lacks_is_refused():
+    with pytest.raises(NotExportable, match="must be one that JAX has, got int2"):
+        export.export(hx.jit(lambda x: x))(S((3,), "int2")).serialize()
+
+
+def test_a_function_of_the_package_needs_no_jit():
+    np.testing.assert_allclose(reread(export.export(lax.sin)(F3)).call(X), np.sin(X), rtol=1e-6)
 
 
 def test_a_mesh_of_one_device_is_none_to_the_program():

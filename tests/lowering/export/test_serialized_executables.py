@@ -53,9 +53,11 @@ def test_it_is_loaded_by_a_new_process(compiled, tmp_path):
 
 
 def test_it_is_loaded_onto_other_devices(compiled):
-    device = hx.devices()[3]
-    found = deserialize_and_load(*serialize(compiled), execution_devices=[device])
-    assert found(X, by=2.0)["y"].devices() == {device}
+    there = hx.device_put(X, hx.devices()[1])
+    for made in (compiled, weighted.lower(there, by=2.0).compile()):
+        device = hx.devices()[3]
+        found = deserialize_and_load(*serialize(made), execution_devices=[device])
+        assert found(X, by=2.0)["y"].devices() == {device}
     with pytest.raises(BadArgument, match="1 devices are needed, got 2"):
         deserialize_and_load(*serialize(compiled), execution_devices=hx.devices()[:2])
 

@@ -71,7 +71,7 @@ def test_a_name_that_nobody_registered_is_refused():
 
 
 @pytest.mark.parametrize("changes", [
-    {"kind": 9}, {"kind": -1}, {"kind": 1}, {"kind": 4}, {"kind": 4, "children_names": ["b", "a"]},
+    {"kind": 9}, {"kind": -1}, {"kind": 0}, {"kind": 1}, {"kind": 4}, {"kind": 4, "children_names": ["b", "a"]},
     {"kind": 5, "custom_name": "test.Line", "custom_auxdata": b"["},
     {"kind": 5, "custom_name": "test.Line", "custom_auxdata": b'["slope"]'},
     {"kind": 5, "custom_name": "test.Scaled", "custom_auxdata": b"\xff"},
@@ -90,8 +90,9 @@ def test_a_type_and_a_name_are_registered_once():
 
 
 def test_what_is_no_node_is_not_registered():
-    with pytest.raises(hx.errors.BadArgument, match="named tuple is needed"):
-        export.register_namedtuple_serialization(tuple, serialized_name="test.tuple")
+    for nodetype in (tuple, list):
+        with pytest.raises(hx.errors.BadArgument, match="named tuple is needed"):
+            export.register_namedtuple_serialization(nodetype, serialized_name="test.tuple")
     with pytest.raises(hx.errors.BadArgument, match="must be a node of trees"):
         export.register_pytree_node_serialization(
             object, serialized_name="test.object", serialize_auxdata=str.encode, deserialize_auxdata=bytes.decode

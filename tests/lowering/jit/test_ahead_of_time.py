@@ -13,7 +13,7 @@ import pytest
 import handlax as hx
 from handlax import numpy as hnp
 from handlax import stages
-from handlax.errors import BadArgument, CompileError, DeletedArray, DTypeMismatch, TreeMismatch
+from handlax.errors import BadArgument, CompileError, DeletedArray, DTypeMismatch, NotAnArray, TreeMismatch
 from handlax.lowering.jit import ahead_of_time
 
 X = np.arange(3, dtype=np.float32)
@@ -36,6 +36,19 @@ def test_only_types_count():
     assert lowered.out_info["y"] == struct
     np.testing.assert_array_equal(lowered.compile()(X, {"a": np.float32(1)})["y"], X + 1)
     assert hx.jit(f).eval_shape(struct, {"a": 1.0})["y"] == struct == hx.eval_shape(f, struct, {"a": 1.0})["y"]
+
+
+@pytest.mark.parametrize("x", [
+    SimpleNamespace(shape=(3,), dtype="float32"), hx.ShapeDtypeStruct((3,), "float32"), hx.typeof(X), hnp.asarray(X), X,
+], ids=lambda x: type(x).__name__)
+def test_whatever_has_a_shape_and_a_dtype_describes_an_argument(x):
+    assert hx.jit(lambda x: x + 1).lower(x).in_avals == ((hx.typeof(X),), {})
+
+
+@pytest.mark.parametrize("x", ["text", SimpleNamespace(shape=(3,)), SimpleNamespace(dtype="float32")], ids=repr)
+def test_what_has_none_is_no_argument(x):
+    with pytest.raises(NotAnArray):
+        hx.jit(lambda x: x).lower(x)
 
 
 def test_the_program_can_be_read():

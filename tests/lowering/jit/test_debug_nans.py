@@ -16,3 +16,9 @@ def test_debug_nans_names_the_operation_and_the_line():
         with pytest.raises(FoundNaN, match=r"log.*NaN"):
             f(-1.0)
     assert np.isnan(np.asarray(f(-1.0)))
+
+
+def test_of_donated_arguments_the_result_alone_is_named():
+    f = hx.jit(lambda x: hx.lax.log(x) + 1, donate_argnums=0)
+    with hx.debug_nans(), pytest.raises(FoundNaN, match=r"<lambda>: results must be numbers, got .*NaN"):
+        f(hx.device_put(np.full(3, -1, "float32")))

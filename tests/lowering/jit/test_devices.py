@@ -22,7 +22,8 @@ def test_what_is_put_on_a_device_stays_there_and_is_the_same():
     there = hx.device_put(TREE, device)
     assert all(x.devices() == {device} for x in hx.tree.leaves(there))
     assert (there["a"] * 2).devices() == hx.jit(lambda t: t["a"] + t["b"][0])(there).devices() == {device}
-    back = hx.device_get(there)
+    back = hx.device_get({**there, "n": 7})
+    assert back["n"] == 7
     assert type(back["a"]) is np.ndarray and back["a"].tolist() == [0, 1, 2] and back["b"][1].dtype == "int32"
 
 
@@ -35,16 +36,26 @@ def test_a_donated_array_may_not_be_read_again():
 
 
 def test_awaiting_and_copying_give_the_tree():
-    made = hx.jit(lambda x: {"y": x + 1})(1.0)
-    assert hx.block_until_ready(made) is made
+    waited = []
+    others = [1, SimpleNamespace(block_until_ready=lambda: waited.append(True))]
+    made = [hx.jit(lambda x: {"y": x + 1})(1.0), *others]
+    assert hx.block_until_ready(made) is made and waited
     assert hx.copy_to_host_async([hnp.ones(2), 3])[1] == 3
+
+
+def test_awaiting_a_deleted_array_says_so():
+    x = hx.jit(lambda x: x + 1)(1.0)
+    x.delete()
+    with pytest.raises(errors.DeletedArray, match="block_until_ready"):
+        hx.block_until_ready([1, x])
 
 
 def test_new_arrays_go_to_the_default_device():
     device = hx.devices()[5]
     with hx.default_device(device):
         assert hx.jit(lambda x: x + 1)(1.0).devices() == {device}
-    assert hx.jit(lambda x: x + 1)(1.0).devices() == {hx.devices()[0]}
+    with hx.default_device("cpu"), hx.default_device(None):
+        assert hx.jit(lambda x: x + 1)(1.0).devices() == {hx.devices()[0]}
 
 
 @pytest.mark.parametrize("call", [lambda: hx.device_put(1.0, "cpu:0"), lambda: hx.default_device(3).__enter__()])
@@ -92,7 +103,8 @@ def test_an_array_tells_the_address_of_its_data():
     lambda backend: hx.local_devices(backend=backend),
 ])
 def test_each_question_about_devices_is_one_about_a_platform(ask):
-    assert ask("cpu") is not None
+    with hx.configure(platforms="cpu"):
+        assert ask(None) == ask("cpu")
     with pytest.raises(errors.PlatformUnavailable, match="'tpu'"):
         ask("tpu")
 

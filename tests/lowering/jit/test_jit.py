@@ -39,6 +39,15 @@ def module_level(x):
     return x * 2
 
 
+@pytest.fixture(params=[True, False], ids=["placed", "nothing placed"])
+def either_way(request):
+    """In a process in which arrays were put on devices by name, and in one in which none was."""
+    if request.param:
+        hx.device_put(1.0, hx.devices()[1])
+    else:
+        request.getfixturevalue("nothing_placed")
+
+
 # Values
 
 
@@ -79,18 +88,54 @@ def test_static_data_of_nodes_is_told_apart_by_type():
     assert f._cache_size() == 3
 
 
-def test_a_frozen_tree_is_a_tree_and_stays_frozen():
+@pytest.mark.parametrize("options", [{}, {"static_argnums": 1}], ids=repr)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_what_a_node_raises_when_it_is_flattened_reaches_the_caller(error, options):
+    class Node:
+        def __init__(self, x, error=None):
+            self.x, self.error = x, error
+
+        def children(self):
+            if self.error is not None:
+                raise self.error
+            return (self.x,), None
+
+    hx.tree_util.register_pytree_node(Node, Node.children, lambda _, children: Node(*children))
+    f = hx.jit(lambda node, n=2: node.x * n, **options)
+    for _ in range(2):
+        assert f(Node(array(1)), 2).tolist() == [2]
+        with pytest.raises(error):
+            f(Node(array(1), error), 2)
+
+
+@pytest.mark.parametrize("one", [array(1), 1], ids=["array", "number"])
+def test_a_frozen_tree_is_a_tree_and_stays_frozen(one, either_way):
     tree = hx.tree.freeze({"w": array(1, 2), "b": array(3)})
     f = hx.jit(lambda t, x: hx.tree.map(lambda y: y + x, t))
     for _ in range(3):
-        y = f(tree, array(1))
+        y = f(tree, one)
         assert isinstance(y, hx.Frozen) and list(np.asarray(y["w"])) == [2, 3]
         assert y == y and y.leaves is y.leaves
-    again = f(f(tree, array(1)), array(1))
+        assert list(np.asarray(f(hx.tree.freeze({"v": array(4)}), one)["v"])) == [5]
+    again = f(f(tree, one), one)
     assert list(np.asarray(again["b"])) == [float(np.asarray(tree["b"])[0]) + 2]
 
 
-def test_a_frozen_tree_alone_is_told_apart_by_types_and_structure():
+@pytest.mark.parametrize("frozen", [False, True], ids=["tree", "frozen tree"])
+@pytest.mark.parametrize("options", [{}, {"static_argnums": 0}, {"donate_argnums": 2}], ids=str)
+def test_a_deleted_leaf_is_named_in_every_call(frozen, options, either_way):
+    f = hx.jit(lambda n, t, more: (t["w"][1] + 1, more + 1), **options)
+    for _ in range(3):
+        b, w = array(0), array(1, 2)
+        tree = {"b": b, "w": [b, w]}
+        tree = hx.tree.freeze(tree) if frozen else tree
+        assert list(np.asarray(f(2, tree, array(1))[0])) == [2, 3]
+        w.delete()
+        with pytest.raises(DeletedArray, match=r"t\['w'\]\[1\] must not be deleted"):
+            f(2, tree, array(1))
+
+
+def test_a_frozen_tree_alone_is_told_apart_by_types_and_structure(either_way):
     f = hx.jit(lambda t: hx.tree.map(lambda y: y + 1, t))
     trees = [hx.tree.freeze(t) for t in ({"w": array(1, 2)}, {"w": array(1)}, {"v": array(1)}, {"w": 1})]
     for _ in range(3):
@@ -149,6 +194,16 @@ def test_unused_arguments_stay_away_from_the_device():
     assert "%arg1" not in f.lower(1.0, 2.0).as_text() and "%arg1" in g.lower(1.0, 2.0).as_text()
     for h in (f, g):
         assert [float(h(1.0, 2.0)) for _ in range(3)] == [1.0] * 3
+
+
+@pytest.mark.parametrize("options", [{}, {"donate_argnums": 0}, {"static_argnums": 1}], ids=str)
+def test_captured_arrays_are_beside_arguments_of_the_host(options, either_way):
+    w = array(1, 2)
+    f = hx.jit(lambda x, n=1: x + w * n, **options)
+    for x in (np.ones(2, np.float32), np.ones(2, ">f4")):
+        assert [f(x, 1).tolist() for _ in range(3)] == [[2, 3]] * 3
+    large = np.ones((3000, 2), np.float32)
+    assert [float(f(large, 1).sum()) for _ in range(3)] == [15000] * 3
 
 
 def test_captured_arrays_are_arguments_of_the_program():
@@ -225,7 +280,7 @@ def test_shardings_may_be_left_unspecified_leaf_by_leaf(unspecified):
     assert [float(y) for y in f(3.0)] == [3.0, 6.0]
 
 
-def test_a_donated_array_is_gone_and_says_so():
+def test_a_donated_array_is_gone_and_says_so(either_way):
     f = hx.jit(lambda x, y: x + y, donate_argnums=0)
     for i in range(3):
         x, y = array(1, 2), array(3, 4)
@@ -257,15 +312,20 @@ def test_an_array_cannot_be_donated_and_used():
     f = hx.jit(lambda x, y: (x + 1, y + 1), donate_argnames="x")
     for _ in range(2):
         x = array(1, 2)
-        with pytest.raises(BadArgument, match="single argument"):
+        with pytest.raises(BadArgument, match="single argument, got it as x and y"):
             f(x, x)
         assert not x.is_deleted()
         f(x, array(1, 2))
+    g, x = hx.jit(lambda x, y, z: (x + y, z + 1), donate_argnames="z"), array(1, 2)
+    for _ in range(2):
+        assert g(x, x, array(3))[0].tolist() == [2, 4]  # twice an argument, but not donated
 
 
-def test_donating_a_number_leaves_equal_numbers_alone():
+def test_donating_a_number_leaves_equal_numbers_alone(either_way):
     f = hx.jit(lambda x: x + 1, donate_argnums=0)
     assert [float(f(7.5)) for _ in range(3)] == [8.5] * 3
+    x = np.ones(3, np.float32)
+    assert [f(x).tolist() for _ in range(3)] == [[2, 2, 2]] * 3 and x.tolist() == [1, 1, 1]
     assert float(hx.jit(lambda x: x)(7.5)) == 7.5
 
 

@@ -56,12 +56,16 @@ def test_trees_positions_from_the_end_and_sizes():
     np.testing.assert_allclose(y["s"], (A - A.mean(1, keepdims=True)).T, rtol=1e-4, atol=1e-5)
     assert y["n"] == 3
     assert hx.xmap(lambda: lax.axis_index("z"), (), ["z"], axis_sizes={"z": 3})().tolist() == [0, 1, 2]
+    for without in ([None, "r"], {0: None, 1: "r"}):
+        sums = hx.xmap(lambda x: lax.psum(x, "r"), (without,), [None])(A)
+        np.testing.assert_allclose(sums, A.sum(1), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("in_axes", "out_axes", "error", "message"),
     [
         (["i"], ["i"], errors.BadArgument, "must have an entry for each of 2 dimensions"),
+        ({-5: "i"}, ["i", ...], errors.BadArgument, "must name dimensions of 2"),
         ({5: "i"}, ["i", ...], errors.BadArgument, "must name dimensions of 2"),
         (["i", "i"], ["i"], errors.BadArgument, "an axis once"),
         (["i", ...], ["q", ...], errors.BadArgument, r"out_axes must name axes of \['i'\], got 'q'"),

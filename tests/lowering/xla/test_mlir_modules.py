@@ -28,6 +28,16 @@ def test_an_artifact_is_read_as_it_was_written():
     assert mlir_modules.called_targets(module) == {"target"}
     assert mlir_modules.meshes_of(module) == {"mesh": (("a", 2), ("b", 4))}
     assert [*mlir_modules.symbols_of(module)] == ["mesh", "main", "other"]
+    assert mlir_modules.mesh_texts(module) == ['  sdy.mesh @mesh = <["a"=2, "b"=4]>']
+
+
+def test_the_entry_is_found_behind_other_functions():
+    first, main, second = TEXT.partition("  func.func public")
+    entry, other, rest = second.partition("  func.func private")
+    text = f"{first}{other}{rest.removesuffix('}' + chr(10))}{main}{entry}}}"
+    artifact = mlir_modules.portable_artifact(mlir_modules.parsed(text))
+    assert [*mlir_modules.symbols_of(mlir_modules.read_artifact(artifact))] == ["mesh", "other", "main"]
+    assert mlir_modules.entry_types(artifact) == (("tensor<3xf32>",), ("tensor<3xf32>", "tensor<f32>"))
 
 
 def test_symbols_may_take_each_others_names():
@@ -50,7 +60,8 @@ def test_meshes_with_an_order_of_devices_are_refused():
 
 def test_bytes_that_are_no_artifact_are_refused():
     artifact = mlir_modules.portable_artifact(mlir_modules.parsed(TEXT))
-    for data in (artifact[:50], artifact[:-1], artifact + b"\1", artifact[1:], b"no artifact", b""):
+    for data in (artifact[:50], artifact[:-1], artifact + b"\1", artifact[1:], b"no artifact", b"",
+                 b"ML\xefR" + bytes(20)):
         with pytest.raises(BadArtifact, match="must be MLIR's bytecode, all of it"):
             mlir_modules.read_artifact(data)
     later = artifact[:4] + b"\x63" + artifact[5:]  # bytecode of version 49

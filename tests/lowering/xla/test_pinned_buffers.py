@@ -29,6 +29,13 @@ def test_a_stage_holds_the_elements_in_aligned_memory():
     assert jaxlib_runtime.to_numpy(held.buffer, x.dtype, x.shape).tolist() == x.tolist()
 
 
+def test_a_function_of_no_elements_and_one_of_many_arguments_that_are_alike(nothing_placed):
+    empty, many = np.zeros((0, 3), "float32"), [np.full(3, i, "float32") for i in range(20)]
+    double, add = hx.jit(lambda x: x * 2), hx.jit(lambda *xs: sum(xs))
+    for _ in range(3):
+        assert double(empty).shape == (0, 3) and add(*many).tolist() == [190] * 3
+
+
 def test_a_stage_is_used_again_once_its_reader_is_ready_and_not_before():
     x = np.zeros(131, "int16")  # a shape of this test alone
     held, reader = stage(x), Result(False)

@@ -45,7 +45,18 @@ def test_a_profile_is_written_to_its_folder(tmp_path):
     assert "multiply" in [event.get("name") for event in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]]
     if hasattr(_profiler, "export_to_xprof"):
         profiler.export_profile_data(session, tmp_path / "again", session_id="mine")
+        profiler.export_profile_data(data, tmp_path / "again", create_perfetto_trace=True, session_id="other")
         assert (tmp_path / "again/plugins/profile/mine").is_dir()
+        assert [*tmp_path.glob("again/plugins/profile/other/perfetto_trace.json.gz")]
+
+
+def test_options_say_what_is_recorded_of_the_host(tmp_path):
+    options = profiler.ProfileOptions()
+    options.host_tracer_level = 0
+    with profiler.trace(tmp_path, profiler_options=options) as session:
+        work()
+    assert "multiply" not in [event.name for event in events(session.profile_data)]
+    assert [*tmp_path.rglob("*.xplane.pb")] and not [*tmp_path.rglob("perfetto_trace.json.gz")]
 
 
 def test_what_is_begun_twice_or_never_is_refused(tmp_path):
@@ -65,7 +76,7 @@ def test_one_server_at_a_time():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    profiler.start_server(port)
+    profiler.start_server(port, requires_backend=False)
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=10):
             pass
