@@ -16,7 +16,7 @@ from ..base.later_layers import LaterLayers
 from ..types.array_type import Shape
 from ..types.extent import as_size
 from .devices import MeshDevice, checked_memory_kind, devices_of_numbers, is_addressable
-from .mesh import AbstractMesh, Mesh, MeshAxes, sdy_axis
+from .mesh import AbstractMesh, AxisType, Mesh, MeshAxes, sdy_axis
 from .mesh_scope import get_abstract_mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
@@ -309,6 +309,11 @@ class NamedSharding(Sharding):
     def with_spec(self, spec: Any) -> NamedSharding:
         """The sharding with another spec over the same mesh."""
         return self.update(spec=spec)
+
+    @property
+    def automatic(self) -> NamedSharding:
+        """The same sharding over automatic axes, of which types state nothing."""
+        return self.update(mesh=self.mesh.update(axis_types=(AxisType.Auto,) * len(self.mesh.axis_names)))
 
     def update(self, **changes: Any) -> NamedSharding:
         """The sharding with another mesh, spec or kind of memory."""

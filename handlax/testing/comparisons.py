@@ -29,7 +29,7 @@ from ..effects.trees import pytrees
 from ..lowering.arrays.device_put import device_put
 from ..lowering.jit.devices import local_devices
 from ..lowering.jit.jit import jit
-from ..sharding import make_mesh
+from ..sharding import AxisType, make_mesh
 from .closeness import assert_results_equal
 from .generator.reducing import OutOfTime
 from .law import Example, Law, Report, check_laws
@@ -63,7 +63,7 @@ def on_devices(f: Compared) -> Compared:
         sizes = {n for x in pytrees.leaves(arrays) for n in x.shape if n}
         counts = [count for count in range(2, len(devices) + 1) if any([n % count == 0 for n in sizes])]
         count = max(counts, default=len(devices))
-        mesh = make_mesh((count,), ("devices",), devices=devices[:count])
+        mesh = make_mesh((count,), ("devices",), (AxisType.Auto,), devices=devices[:count])
 
         def placed(x: Any) -> Any:
             axes = [d for d, n in enumerate(x.shape) if n and n % count == 0][:1]

@@ -9,7 +9,6 @@ from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.operation import shared
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint
 from ...effects.programs.program import Program, derived_once
-from ...effects.sharding.mesh import AxisType
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import UNCONSTRAINED
 from ...effects.types.array_type import ArrayType
@@ -73,8 +72,7 @@ def _constraints(operands: Sequence[ArrayType], results: Sequence[ArrayType]) ->
 
 def _constraint(sharding: NamedSharding) -> Any:
     """The constraint over automatic axes, so that the type of its result states no cut."""
-    automatic = (AxisType.Auto,) * len(sharding.mesh.axis_names)
-    return shared(ShardingConstraint, sharding.update(mesh=sharding.mesh.update(axis_types=automatic)))
+    return shared(ShardingConstraint, sharding.automatic)
 
 
 def _whole(t: ArrayType) -> ArrayType:

@@ -117,7 +117,8 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
         if committed and buffer._sharding is where:
             return x
         if committed and runtime.devices_of(buffer) == sharding._device_assignment:
-            moved = perform(ShardingConstraint(sharding), x)  # by the devices themselves
+            whole = concrete(x.type.cut_by(None), None, buffer)
+            moved = perform(ShardingConstraint(sharding.automatic), whole)  # by the devices themselves
             return concrete(x.type, None, runtime.in_words_of(moved.buffer, where))
         if not sharding.is_fully_addressable:
             _check_same(x, sharding)

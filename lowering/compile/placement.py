@@ -98,7 +98,7 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
 
     Raises: DeviceMismatch: they are not the same devices in the same order.
     """
-    named = meshes(program)
+    named = [mesh for mesh in meshes(program) if isinstance(mesh, Mesh) or mesh.size > 1]  # one device is no mesh
     if not named:
         return wanted or by_settings()
     concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]
