@@ -51,9 +51,10 @@ from ..interpreters.transformations.make_program import make_program
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.arrays.device_put import device_put
 from ..lowering.jit.jit import jit
-from .closeness import assert_close, brief, data
+from .closeness import assert_close, assert_rounded, brief, data, widened
 from .law import Inapplicable, Law
-from .tangents import assert_quotients, drawn_tangents, is_smooth, pairing_terms, widened
+from .strategies.domains import refusal
+from .tangents import assert_quotients, drawn_tangents, is_smooth, pairing_terms
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -114,8 +115,7 @@ def joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[An
 
 def _compiled(op: Operation, draws: Sequence[Arrays]) -> None:
     function, operands = joint(op, draws)
-    for y, z in zip(jit(function)(*operands), function(*operands)):
-        assert_close(y, z, what=f"{op} compiled, against NumPy")
+    assert_rounded(jit(function)(*operands), function, operands, operands, 1.0, f"{op} compiled, against NumPy")
 
 
 def _differences(op: Operation, operands: Arrays) -> None:
@@ -174,18 +174,14 @@ def _narrow_derivatives(op: Operation, operands: Arrays) -> None:
     if not _takes_widened(op, operands, wide):
         raise Inapplicable("it takes no operands of 64 bits, of which the derivative is known better")
 
-    def assert_rounded(narrow: Sequence[Any], exact: Sequence[Any], of: str) -> None:
-        for y, z in zip(narrow, exact, strict=True):
-            if y.dtype != dtypes.float0:
-                assert_close(y, data(z).astype(y.dtype), 10.0, f"{op}: the {of} in 16 bits")
-
     direction = drawn_tangents(0, *operands)
     y, tangents = jvp(f, tuple(operands), direction)
-    assert_rounded(tangents, jvp(f, tuple(wide), tuple(map(widened, direction)))[1], "tangent")
+    forwards = lambda *xs: jvp(f, xs, tuple(map(widened, direction)))[1]
+    assert_rounded(tangents, forwards, wide, operands, 10.0, f"{op}: the tangent in 16 bits")
     if not {"transpose", "adjoint"} & set(op.exempt):
         cts = [*drawn_tangents(6, *y)]
-        exact = vjp(f, *wide)[1](list(map(widened, cts)))
-        assert_rounded(vjp(f, *operands)[1](cts), exact, "cotangent")
+        backwards = lambda *xs: vjp(f, *xs)[1](list(map(widened, cts)))
+        assert_rounded(vjp(f, *operands)[1](cts), backwards, wide, operands, 10.0, f"{op}: the cotangent in 16 bits")
 
 
 def _takes_widened(op: Operation, operands: Arrays, wide: Arrays) -> bool:
@@ -195,15 +191,6 @@ def _takes_widened(op: Operation, operands: Arrays, wide: Arrays) -> bool:
         return False
     declared = op.dtypes is None or all([dtype in op.dtypes for dtype in changed])
     return not changed or (declared and refusal(op, [as_array(x).type for x in wide]) is None)
-
-
-def refusal(op: Operation, types: Sequence[Any]) -> Exception | None:
-    """What ``result_type`` raises for operands of these types; None: it gives a type."""
-    try:
-        op.result_type(*types)
-    except (HandlaxError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
-        return error
-    return None
 
 
 def _along(op: Operation, operands: Sequence[Any], direction: Sequence[Any], moving: Sequence[int]) -> Any:
@@ -272,10 +259,13 @@ def of_one_type(draws: Sequence[Arrays]) -> list[list[Arrays]]:
 
 
 def _lanes(op: Operation, draws: Sequence[Arrays]) -> None:
-    """``vmap`` of lanes that are draws of one type; where there are too few, with permutations of their elements.
+    """``vmap`` of lanes that are draws of one type; where there are too few, with other operands made of the first.
 
     Types of the same shapes take turns, in which each operand is mapped along each of its dimensions.
+
+    Raises: Inapplicable: an operand is the same in all lanes, so that it does not show which lane a rule takes.
     """
+    same: dict[int, bool] = {}
     alike: dict[tuple[Shape, ...], list[list[Arrays]]] = {}
     for group in of_one_type(draws):
         alike.setdefault(tuple([x.shape for x in group[0]]), []).append(group)
@@ -285,8 +275,14 @@ def _lanes(op: Operation, draws: Sequence[Arrays]) -> None:
             rng = np.random.default_rng([3, zlib.crc32(str(shapes).encode())])
             for start in range(0, len(group), LANE_COUNT):
                 lanes = group[start : start + LANE_COUNT]
-                lanes = [*lanes, *[[_shuffled(x, rng) for x in lanes[0]] for _ in range(LANE_COUNT - len(lanes))]]
+                lanes = [*lanes, *[_other_operands(op, lanes[0], rng) for _ in range(LANE_COUNT - len(lanes))]]
                 _mapped(op, lanes, turn, rng)
+                for i, xs in enumerate(zip(*lanes)):
+                    if xs[0].size:
+                        same[i] = same.get(i, True) and len({data(x).tobytes() for x in xs}) == 1
+    if any(same.values()):
+        number = next(i for i, yes in same.items() if yes)
+        raise Inapplicable(f"operand {number} is the same in all lanes: there must be draws in which it differs")
 
 
 def _mapped(op: Operation, lanes: Sequence[Arrays], turn: int, rng: np.random.Generator) -> None:
@@ -383,13 +379,31 @@ def _decomposes(op: Operation, operands: Arrays) -> None:
         assert_close(y, z, what=f"{op} decomposed")
 
 
-def _shuffled(x: Any, rng: np.random.Generator) -> Any:
-    if isinstance(x, Array):  # keys, which NumPy represents by their uint32 words
-        words = data(x)
-        return random_wrap(rng.permutation(words.reshape(-1)).reshape(words.shape))
-    if x.size == 1 and dtypes.is_inexact(x.dtype):
-        return np.asarray(x * x.dtype.type(rng.uniform(0.5, 1.0)))
-    return np.asarray(rng.permutation(x.reshape(-1))).reshape(x.shape)
+def _other_operands(op: Operation, operands: Arrays, rng: np.random.Generator) -> Arrays:
+    """Operands of the same types: their elements permuted; if the operation refuses these, scaled; else themselves."""
+    for change in (_permuted, _scaled):
+        changed = [change(x, rng) for x in operands]
+        try:
+            results(op, changed)
+        except Exception:  # evaluate's own, of any kind: of a matrix that is not positive definite, say
+            continue
+        return changed
+    return operands
+
+
+def _permuted(x: Any, rng: np.random.Generator) -> Any:
+    """An operand with its elements in another order; keys and booleans of rank 0 are others; equal floats scaled."""
+    if isinstance(x, Array):
+        return random_wrap(rng.integers(0, 2**32, data(x).shape, np.uint32))
+    if x.ndim == 0 and dtypes.is_bool(x.dtype):
+        return np.asarray(~x)
+    permuted = np.asarray(rng.permutation(x.reshape(-1))).reshape(x.shape)
+    return _scaled(x, rng) if np.array_equal(permuted, x) else permuted
+
+
+def _scaled(x: Any, rng: np.random.Generator) -> Any:
+    """A float operand times a number; another one as it is."""
+    return np.asarray(x * x.dtype.type(rng.uniform(0.5, 1.0))) if dtypes.is_inexact(x.dtype) else x
 
 
 def _stacked(lanes: Sequence[Any], axis: int) -> Any:

@@ -11,7 +11,7 @@ from ..effects.base.wrapping import ignoring_errors
 from ..effects.core.arrays import as_array
 from ..effects.trees import pytrees
 from ..effects.types import dtypes
-from .closeness import assert_all, data
+from .closeness import assert_all, data, widened
 from .law import Inapplicable
 
 
@@ -49,11 +49,6 @@ def pairing_terms(us: Sequence[Any], vs: Sequence[Any]) -> np.ndarray[Any, Any]:
     pairs = [(widened(data(u)), widened(data(v))) for u, v in zip(us, vs) if u.dtype != dtypes.float0]
     terms = np.concatenate([np.zeros(0), *[np.real(u * v).ravel() for u, v in pairs]])
     return np.asarray(terms[np.isfinite(terms)])
-
-
-def widened(x: Any) -> Any:
-    """``x`` in 64 bits, if it is real or complex in fewer."""
-    return x.astype("complex128" if dtypes.is_complex(x.dtype) else "float64") if is_smooth(x) else x
 
 
 @ignoring_errors

@@ -11,7 +11,8 @@ from handlax.effects.operations.elementwise.transcendental import Log
 from handlax.testing import OPERATION_LAWS, Inapplicable
 from handlax.testing.tangents import assert_quotients, drawn_tangents, pairing
 
-DIFFERENCES, ADJOINT = [law for law in OPERATION_LAWS if law.name in ("finite_differences", "adjoint")]
+LAWS = {law.name: law for law in OPERATION_LAWS}
+DIFFERENCES, ADJOINT = LAWS["finite_differences"], LAWS["adjoint"]
 
 
 def operation(evaluate, slope, **cells):
@@ -145,6 +146,33 @@ def test_a_quotient_of_infinite_results_is_none():
     """And no warning."""
     with pytest.raises(Inapplicable):
         assert_quotients([np.array([1.0])], lambda distance: [np.array([np.inf])])
+
+
+def scaled_by(x, factor):
+    return x * x.dtype.type(factor)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_derivatives_in_16_bits_are_as_exact_as_operands_of_16_bits(dtype):
+    draws = [[np.array([2.9, -1.7, 0.4, 1.1]).astype(hx.dtypes.canonical(dtype))]]
+    wave = lambda slope: operation(
+        lambda x: np.sin(scaled_by(x, 100)), lambda x: slope(x) * hnp.cos(100 * x), exempt={"transpose": "none"})
+    LAWS["narrow_derivatives"].check(wave(lambda x: 100), draws)
+    with pytest.raises(AssertionError, match="in 16 bits"):
+        LAWS["narrow_derivatives"].check(wave(lambda x: 3000 if x.dtype == dtype else 100), draws)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_compiled_is_as_exact_as_operands_are(dtype):
+    """Near a root, where all digits are lost; and at a jump, which explains no difference."""
+    near_root = lambda offset: operation(
+        lambda x: x * x - 2, None, decompose=lambda op, x: (x - 2**0.5) * (x + 2**0.5) + offset)
+    x = np.asarray(2**0.5, dtype)
+    LAWS["compiled"].check(near_root(0), [[x]])
+    with pytest.raises(AssertionError, match="compiled, against NumPy"):
+        LAWS["compiled"].check(near_root(1e-4), [[x]])
+    with pytest.raises(AssertionError, match="compiled, against NumPy"):
+        LAWS["compiled"].check(operation(np.floor, None, decompose=lambda op, x: hnp.floor(x) - 1), [[np.ones_like(x)]])
 
 
 def test_tangents_have_the_dtypes_of_their_arrays():
