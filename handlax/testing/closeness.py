@@ -5,12 +5,13 @@ A tolerance is relative to the largest element, since a sum of terms is as exact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ..effects.base.wrapping import ignoring_errors
 from ..effects.core.arrays import Array, as_array
 from ..effects.trees import pytrees
 from ..effects.trees.structure import at, difference
@@ -54,6 +55,53 @@ def equal(actual: Any, expected: Any, loose: float = 1.0, loops: int = 0) -> Any
     sizes = np.abs(np.where(np.isfinite(b), b, 0))
     largest = sizes.max(tuple(range(loops, b.ndim)), keepdims=True, initial=1e-30)
     return np.isclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+
+
+@ignoring_errors
+def assert_rounded(
+    actual: Sequence[Any], f: Callable[..., Sequence[Any]], xs: Sequence[Any], operands: Sequence[Any], loose: float,
+    what: str,
+) -> None:
+    """Assert that ``actual`` is close to ``f(*xs)``, or as far as rounding the operands explains.
+
+    ``xs`` are the operands, perhaps in more bits.
+    """
+    expected, slack = list(map(data, f(*xs))), None
+    for k, (y, z) in enumerate(zip(map(data, actual), expected, strict=True)):
+        if dtypes.is_inexact(y.dtype):
+            if not np.all(equal(y, z.astype(y.dtype), loose)):
+                slack = slack or _changes(f, xs, operands, expected)
+                y = np.where(np.abs(widened(y) - widened(z)) <= 4 * slack[k], z, y).astype(y.dtype)
+            z = z.astype(y.dtype)
+        assert_close(y, z, loose, what)
+
+
+def _changes(
+    f: Callable[..., Sequence[Any]], xs: Sequence[Any], operands: Sequence[Any], expected: Sequence[Any]
+) -> list[float]:
+    """What four roundings of the operands, random ones, change in each result beyond one, so that jumps count nothing:
+    the largest change.
+    """
+    rng, largest = np.random.default_rng(9), [0.0] * len(expected)
+
+    def changes(parts: Sequence[Any]) -> list[Any]:
+        ys = map(data, f(*[x if part is None else np.asarray(widened(x) * (1 + part)).astype(x.dtype)
+                           for x, part in zip(xs, parts)]))
+        return [np.abs(widened(y) - widened(z)) if dtypes.is_inexact(z.dtype) else np.zeros(0)
+                for y, z in zip(ys, expected)]
+
+    for _ in range(4):
+        parts = [rng.uniform(-1, 1, x.shape) * float(dtypes.finfo(x.dtype).eps) if dtypes.is_inexact(x.dtype) else None
+                 for x in operands]
+        four = changes([None if part is None else 4 * part for part in parts])
+        for k, beyond in enumerate([b - a for a, b in zip(changes(parts), four)]):
+            largest[k] = max(largest[k], float(beyond[np.isfinite(beyond)].max(initial=0.0)))
+    return largest
+
+
+def widened(x: Any) -> Any:
+    """``x`` in 64 bits, if it is real or complex in fewer."""
+    return x.astype("complex128" if dtypes.is_complex(x.dtype) else "float64") if dtypes.is_inexact(x.dtype) else x
 
 
 def assert_all(same: Any, actual: Any, expected: Any, what: str) -> None:

@@ -22,7 +22,7 @@ from ..effects.core.columns import COLUMNS, decomposed
 from ..effects.core.operation import Operation
 from ..effects.operations.random_bits import KEY, random_wrap
 from ..effects.types import dtypes
-from ..effects.types.array_type import ArrayType, Shape, array_type
+from ..effects.types.array_type import Shape, array_type
 from .closeness import data
 from .generator.reducing import reduced
 from .law import Law, Report, check_laws
@@ -37,9 +37,9 @@ from .operation_laws import (
     lacking_rules,
     of_one_type,
     ragged_size,
-    refusal,
 )
 from .strategies import Domain, Operands, special_values
+from .strategies.domains import refusal
 
 SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3), (0,))
 PRODUCTS = (((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)))  # what is not square
@@ -82,7 +82,8 @@ def check_operation(
             numbers after them. For the law of compiled values there are zeros, infinities and NaN among them, of
             integers the ends of the dtype, or the extremes of the domains.
         operands: draws of operands to be used instead, each a list of NumPy arrays, or of arrays of handlax where they
-            are keys. The domain of an operand is then from its least to its greatest element.
+            are keys. The domain of an operand is then from its least to its greatest element. The law of ``vmap`` needs
+            two draws of one type where an operand is an integer of rank 0.
         laws: those to check, all by default.
         examples: how many times operands are drawn, each time of a quarter of the types, where these are many.
         seconds: how long it takes, of which a quarter is kept to make operands that fail fewer, smaller and simpler;
@@ -130,8 +131,8 @@ def check_operation(
 
 
 def _need_known_exemptions(op: Operation, laws: Sequence[Law]) -> None:
-    """Raises BadArgument if ``exempt`` names what is no law, no rule and nothing that a law needs."""
-    names = {*COLUMNS, *[name for law in (*OPERATION_LAWS, *laws) for name in (law.name, *law.needs)]}
+    """Raises BadArgument if ``exempt`` names what is neither a law nor a rule."""
+    names = {*COLUMNS, *[law.name for law in (*OPERATION_LAWS, *laws)]}
     for name in op.exempt:
         if name not in names:
             raise BadArgument(
@@ -195,7 +196,11 @@ class Draws(NamedTuple):
         """Of what an operation accepts."""
         accepted, refused = ([op], {}) if isinstance(op, Operands) else accepted_operands(op)
         types = [(each, dtype, shapes) for each in accepted for dtype in each.family for shapes in each.shapes]
-        domains = {(i, x.dtype): each[0].domains[i] for each in types for i, x in enumerate(_types_of(each))}
+        if not types:
+            raise BadArgument(
+                f"check_operation: {op} accepts no operands of these domains and shapes, of any dtype.",
+                hint="dtypes= of those that result_type accepts, in these shapes.")
+        domains = {(i, x.dtype): each[0].domains[i] for each in types for i, x in enumerate(each[0].types(*each[1:]))}
         return cls([], [types[i] for i in np.random.default_rng(0).permutation(len(types))], domains, refused)
 
     def draw(self, k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
@@ -205,14 +210,14 @@ class Draws(NamedTuple):
         fits = lambda operands: all([NEEDS[name](operands) for name in needs if name in NEEDS])
         if self.fixed:
             return [each for each in self.fixed if fits(each)]
-        some, rng = [each for each in self.types if fits(_types_of(each))], np.random.default_rng(k)
+        some, rng = [each for each in self.types if fits(each[0].types(*each[1:]))], np.random.default_rng(k)
         some = quarter(some, k) if len(some) > 8 else some  # XLA takes some ten milliseconds for each
         kinds = [False] * (LANE_COUNT if "lanes" in wants else 1) + [True] * ("extremes" in wants)
         return [each.draw(dtype, shapes, rng, extremes=kind) for kind in kinds for each, dtype, shapes in some]
 
     def lacks(self) -> dict[str, str]:
         """What laws need of operands and none of these have."""
-        every = self.fixed or [*map(_types_of, self.types)]
+        every = self.fixed or [operands.types(dtype, shapes) for operands, dtype, shapes in self.types]
         shown = lambda family: " or ".join(sorted([dtype.name for dtype in family]))
         reasons = {name: f"there are no operands of {shown(family)}" for name, family in NUMBERS.items()}
         reasons["rows"] = NO_ROWS
@@ -236,12 +241,6 @@ class Draws(NamedTuple):
             for i, x in enumerate(operands):
                 for y in self.domains[i, x.dtype].simpler(x) if isinstance(x, np.ndarray) else ():
                     yield op, [*draws[:k], [*operands[:i], y, *operands[i + 1 :]], *draws[k + 1 :]]
-
-
-def _types_of(each: TypeOfOperands) -> list[ArrayType]:
-    """The types of operands with one of their dtypes and one of their shapes."""
-    operands, dtype, shapes = each
-    return [array_type(shape, dtype if d.dtype is None else d.dtype) for d, shape in zip(operands.domains, shapes)]
 
 
 def quarter(types: Sequence[TypeOfOperands], k: int) -> list[TypeOfOperands]:

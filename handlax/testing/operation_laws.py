@@ -17,7 +17,6 @@ import pickle
 import sys
 import zlib
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,10 @@ from ..interpreters.transformations.make_program import make_program
 from ..interpreters.transformations.vmap import vmap
 from ..lowering.arrays.device_put import device_put
 from ..lowering.jit.jit import jit
-from .closeness import assert_close, brief, data
+from .closeness import assert_close, assert_rounded, brief, data, widened
 from .law import Inapplicable, Law
-from .tangents import assert_quotients, drawn_tangents, is_smooth, pairing, widened
+from .strategies.domains import refusal
+from .tangents import assert_quotients, drawn_tangents, is_smooth, pairing_terms
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -115,8 +115,7 @@ def joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[An
 
 def _compiled(op: Operation, draws: Sequence[Arrays]) -> None:
     function, operands = joint(op, draws)
-    for y, z in zip(jit(function)(*operands), function(*operands)):
-        assert_close(y, z, what=f"{op} compiled, against NumPy")
+    assert_rounded(jit(function)(*operands), function, operands, operands, 1.0, f"{op} compiled, against NumPy")
 
 
 def _differences(op: Operation, operands: Arrays) -> None:
@@ -131,21 +130,26 @@ def _differences(op: Operation, operands: Arrays) -> None:
     wide, wide_direction = list(map(widened, operands)), list(map(widened, direction))
     if not _takes_widened(op, operands, wide):
         wide, wide_direction = list(operands), list(direction)
-    narrow = any([x.dtype in NARROW for x in wide])
-    for moving in (*[[i] for i in smooth if len(smooth) > 1], every):  # alone first: that names the operand
+    narrow, lacking = any([x.dtype in NARROW for x in wide]), []
+    combinations = [*[[i] for i in smooth if len(smooth) > 1], every]  # alone first: that names the operand
+    for moving in combinations:
         named = [i for i in moving if i in smooth] or every
         what = f"{op}: derivative by operand{'s' * (len(named) > 1)} {', '.join(map(str, named))}"
         y, exact = _along(op, wide, wide_direction, moving)
         for value, own in zip(y, results(op, wide), strict=True):
             assert_close(value, own, what=f"{op}: the result of jvp")
         along = lambda d, moving=moving: _smooth_results(op, wide, wide_direction, moving, d)
-        with suppress(Inapplicable):  # of operands where the operation is not finite
+        try:
             assert_quotients([dx for dx, value in zip(exact, y) if is_smooth(value)], along, what, narrow)
+        except Inapplicable as reason:  # perhaps of this operand alone
+            lacking.append(reason)
         if any(x.dtype != y.dtype for x, y in zip(operands, wide)):
             for value, tangent, expected in zip(*_along(op, operands, direction, moving), exact):
                 if is_smooth(value):
                     assert tangent.dtype == value.dtype, f"{what}: the tangent of {value.dtype} is {tangent.dtype}"
                     assert_close(tangent, data(expected).astype(value.dtype), 10.0, f"{what} in 32 bits")
+    if len(lacking) == len(combinations):
+        raise lacking[-1]
 
 
 def _of_size(tangent: Any, x: Any) -> Any:
@@ -170,34 +174,23 @@ def _narrow_derivatives(op: Operation, operands: Arrays) -> None:
     if not _takes_widened(op, operands, wide):
         raise Inapplicable("it takes no operands of 64 bits, of which the derivative is known better")
 
-    def assert_rounded(narrow: Sequence[Any], exact: Sequence[Any], of: str) -> None:
-        for y, z in zip(narrow, exact, strict=True):
-            if y.dtype != dtypes.float0:
-                assert_close(y, data(z).astype(y.dtype), 10.0, f"{op}: the {of} in 16 bits")
-
     direction = drawn_tangents(0, *operands)
     y, tangents = jvp(f, tuple(operands), direction)
-    assert_rounded(tangents, jvp(f, tuple(wide), tuple(map(widened, direction)))[1], "tangent")
+    forwards = lambda *xs: jvp(f, xs, tuple(map(widened, direction)))[1]
+    assert_rounded(tangents, forwards, wide, operands, 10.0, f"{op}: the tangent in 16 bits")
     if not {"transpose", "adjoint"} & set(op.exempt):
         cts = [*drawn_tangents(6, *y)]
-        exact = vjp(f, *wide)[1](list(map(widened, cts)))
-        assert_rounded(vjp(f, *operands)[1](cts), exact, "cotangent")
+        backwards = lambda *xs: vjp(f, *xs)[1](list(map(widened, cts)))
+        assert_rounded(vjp(f, *operands)[1](cts), backwards, wide, operands, 10.0, f"{op}: the cotangent in 16 bits")
 
 
 def _takes_widened(op: Operation, operands: Arrays, wide: Arrays) -> bool:
-    """Whether the operation takes the operands in 64 bits."""
+    """Whether the operation takes the operands in 64 bits, if they are others; one with bodies has these typed."""
     changed = [y.dtype for x, y in zip(operands, wide) if x.dtype != y.dtype]
+    if changed and op.bodied:
+        return False
     declared = op.dtypes is None or all([dtype in op.dtypes for dtype in changed])
     return not changed or (declared and refusal(op, [as_array(x).type for x in wide]) is None)
-
-
-def refusal(op: Operation, types: Sequence[Any]) -> Exception | None:
-    """What ``result_type`` raises for operands of these types; None: it gives a type."""
-    try:
-        op.result_type(*types)
-    except (HandlaxError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
-        return error
-    return None
 
 
 def _along(op: Operation, operands: Sequence[Any], direction: Sequence[Any], moving: Sequence[int]) -> Any:
@@ -226,18 +219,23 @@ def _tangent_types(op: Operation, operands: Arrays) -> None:
 
 
 def _adjoint(op: Operation, operands: Arrays) -> None:
+    """<u, Jv> = <J^T u, v>, for u and -u, which are 0 where Jv is not finite: there the operation has no derivative."""
     direction = drawn_tangents(1, *operands)
     y, push = linearize(lambda *xs: results(op, xs), *operands)
     _, pull = vjp(lambda *xs: results(op, xs), *operands)
-    cts = [*drawn_tangents(2, *y)]
-    left = pairing(cts, push(*direction))
+    tangents = push(*direction)
+    cts = [np.asarray(np.where(np.isfinite(data(dy)), u, 0), u.dtype) if is_smooth(u) else u
+           for u, dy in zip(drawn_tangents(2, *y), tangents)]
     traced = make_program(lambda *cts: pull([*cts]))(*cts)  # as jit does, where the values of cotangents are not known
-    right = pairing(direction, interpret(traced, [*map(as_array, cts)]))
-    size = max(1.0, abs(left), abs(right), sum(float(np.abs(data(part)).sum()) for part in push(*direction) if part.size
-                                                and part.dtype != dtypes.float0))
-    narrow = any(x.dtype in NARROW for x in [*operands, *map(data, y)])
-    tolerance = 1e-5 if narrow else 1e-9
-    assert abs(left - right) <= tolerance * size, f"{op}: <u, Jv> = {left}, <J^T u, v> = {right}"
+    tolerance = 1e-5 if any(x.dtype in NARROW for x in [*operands, *map(data, y)]) else 1e-9
+    for us in (cts, [np.asarray(-u) if is_smooth(u) else u for u in cts]):
+        left = pairing_terms(us, tangents)
+        right = pairing_terms(direction, interpret(traced, [*map(as_array, us)]))
+        if not left.size and not right.size:
+            raise Inapplicable("no derivative is finite")
+        size = max(np.abs(left).sum(), np.abs(right).sum())
+        told = f"{op}: <u, Jv> = {left.sum()}, <J^T u, v> = {right.sum()}"
+        assert abs(left.sum() - right.sum()) <= tolerance * size, told
 
 
 def _symmetric(op: Operation, operands: Arrays) -> None:
@@ -261,10 +259,13 @@ def of_one_type(draws: Sequence[Arrays]) -> list[list[Arrays]]:
 
 
 def _lanes(op: Operation, draws: Sequence[Arrays]) -> None:
-    """``vmap`` of lanes that are draws of one type; where there are too few, with permutations of their elements.
+    """``vmap`` of lanes that are draws of one type; where there are too few, with other operands made of the first.
 
     Types of the same shapes take turns, in which each operand is mapped along each of its dimensions.
+
+    Raises: Inapplicable: an operand is the same in all lanes, so that it does not show which lane a rule takes.
     """
+    same: dict[int, bool] = {}
     alike: dict[tuple[Shape, ...], list[list[Arrays]]] = {}
     for group in of_one_type(draws):
         alike.setdefault(tuple([x.shape for x in group[0]]), []).append(group)
@@ -274,8 +275,14 @@ def _lanes(op: Operation, draws: Sequence[Arrays]) -> None:
             rng = np.random.default_rng([3, zlib.crc32(str(shapes).encode())])
             for start in range(0, len(group), LANE_COUNT):
                 lanes = group[start : start + LANE_COUNT]
-                lanes = [*lanes, *[[_shuffled(x, rng) for x in lanes[0]] for _ in range(LANE_COUNT - len(lanes))]]
+                lanes = [*lanes, *[_other_operands(op, lanes[0], rng) for _ in range(LANE_COUNT - len(lanes))]]
                 _mapped(op, lanes, turn, rng)
+                for i, xs in enumerate(zip(*lanes)):
+                    if xs[0].size:
+                        same[i] = same.get(i, True) and len({data(x).tobytes() for x in xs}) == 1
+    if any(same.values()):
+        number = next(i for i, yes in same.items() if yes)
+        raise Inapplicable(f"operand {number} is the same in all lanes: there must be draws in which it differs")
 
 
 def _mapped(op: Operation, lanes: Sequence[Arrays], turn: int, rng: np.random.Generator) -> None:
@@ -372,13 +379,31 @@ def _decomposes(op: Operation, operands: Arrays) -> None:
         assert_close(y, z, what=f"{op} decomposed")
 
 
-def _shuffled(x: Any, rng: np.random.Generator) -> Any:
-    if isinstance(x, Array):  # keys, which NumPy represents by their uint32 words
-        words = data(x)
-        return random_wrap(rng.permutation(words.reshape(-1)).reshape(words.shape))
-    if x.size == 1 and dtypes.is_inexact(x.dtype):
-        return np.asarray(x * x.dtype.type(rng.uniform(0.5, 1.0)))
-    return np.asarray(rng.permutation(x.reshape(-1))).reshape(x.shape)
+def _other_operands(op: Operation, operands: Arrays, rng: np.random.Generator) -> Arrays:
+    """Operands of the same types: their elements permuted; if the operation refuses these, scaled; else themselves."""
+    for change in (_permuted, _scaled):
+        changed = [change(x, rng) for x in operands]
+        try:
+            results(op, changed)
+        except Exception:  # evaluate's own, of any kind: of a matrix that is not positive definite, say
+            continue
+        return changed
+    return operands
+
+
+def _permuted(x: Any, rng: np.random.Generator) -> Any:
+    """An operand with its elements in another order; keys and booleans of rank 0 are others; equal floats scaled."""
+    if isinstance(x, Array):
+        return random_wrap(rng.integers(0, 2**32, data(x).shape, np.uint32))
+    if x.ndim == 0 and dtypes.is_bool(x.dtype):
+        return np.asarray(~x)
+    permuted = np.asarray(rng.permutation(x.reshape(-1))).reshape(x.shape)
+    return _scaled(x, rng) if np.array_equal(permuted, x) else permuted
+
+
+def _scaled(x: Any, rng: np.random.Generator) -> Any:
+    """A float operand times a number; another one as it is."""
+    return np.asarray(x * x.dtype.type(rng.uniform(0.5, 1.0))) if dtypes.is_inexact(x.dtype) else x
 
 
 def _stacked(lanes: Sequence[Any], axis: int) -> Any:

@@ -11,7 +11,7 @@ from ..effects.base.wrapping import ignoring_errors
 from ..effects.core.arrays import as_array
 from ..effects.trees import pytrees
 from ..effects.types import dtypes
-from .closeness import assert_all, data
+from .closeness import assert_all, data, widened
 from .law import Inapplicable
 
 
@@ -40,13 +40,15 @@ def drawn_tangents(seed: int, *xs: Any) -> tuple[np.ndarray[Any, Any], ...]:
 
 def pairing(us: Sequence[Any], vs: Sequence[Any]) -> float:
     """The pairing <u, v>: the real part of the sum of products, in 64 bits; float0 counts nothing."""
+    return float(pairing_terms(us, vs).sum())
+
+
+@ignoring_errors
+def pairing_terms(us: Sequence[Any], vs: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """The terms of the pairing <u, v>, those that are finite."""
     pairs = [(widened(data(u)), widened(data(v))) for u, v in zip(us, vs) if u.dtype != dtypes.float0]
-    return sum([float(np.real(np.sum(u * v))) for u, v in pairs])
-
-
-def widened(x: Any) -> Any:
-    """``x`` in 64 bits, if it is real or complex in fewer."""
-    return x.astype("complex128" if dtypes.is_complex(x.dtype) else "float64") if is_smooth(x) else x
+    terms = np.concatenate([np.zeros(0), *[np.real(u * v).ravel() for u, v in pairs]])
+    return np.asarray(terms[np.isfinite(terms)])
 
 
 @ignoring_errors
@@ -55,29 +57,49 @@ def assert_quotients(
 ) -> None:
     """Assert that tangents are central difference quotients of ``moved(d)``, the results a distance ``d`` along.
 
-    They may differ by what rounding the results does to a quotient, and by a part of the tangent itself. Elements that
-    are not finite have no quotient, nor have those that jump or bend in between, where half the distance gives another
-    one. ``narrow``: of 32 bits.
+    They may differ by what rounding the results does to a quotient, and by a part of the tangent itself. An element has
+    a quotient where this is finite, is not lost in rounding, and is that to either side, of half the distance, too: it
+    neither jumps nor bends in between. Distances are tried in turn until an element has one. ``narrow``: of 32 bits.
 
     Raises: Inapplicable: no element has a quotient.
     """
-    step, tolerance, bend = (1e-2, 2e-2, 0.1) if narrow else (1e-6, 2e-4, 0.01)
-    halved, compared = None, 0
-    for k, (tangent, (quotient, size)) in enumerate(zip(map(data, tangents), _quotients(moved, step), strict=True)):
-        noise, defined = 100 * float(dtypes.finfo(quotient.dtype).eps) / step * size, np.isfinite(quotient)
-        largest = float(np.abs(tangent[defined & np.isfinite(tangent)]).max(initial=0.0))
-        close = np.isclose(tangent, quotient, rtol=tolerance, atol=tolerance / 10 * largest + noise)
+    steps, *tolerances = NARROW_STEPS if narrow else STEPS
+    for step in steps:
+        if _compared(tangents, moved, what, step, *tolerances):
+            return
+    raise Inapplicable("no result has a difference quotient: it jumps, bends, is not finite, or is lost in rounding")
+
+
+# Distances, the first of which suits numbers and slopes near 1, a larger one slopes that are small beside results, and
+# the others operands near 0; the tolerance of a tangent, and how far the quotients to both sides may be apart.
+STEPS = (1e-6, 1e-3, 1e-9, 1e-12, 1e-15), 2e-4, 0.01
+NARROW_STEPS = (1e-2, 1e-5, 1e-8, 1e-11), 2e-2, 0.1
+
+
+def _compared(
+    tangents: Sequence[Any], moved: Callable[[float], Sequence[Any]], what: str, step: float, tolerance: float,
+    bend: float,
+) -> int:
+    """How many elements of tangents have a quotient at a distance, which they are asserted to be."""
+    ends, sides, compared = [list(map(data, moved(d))) for d in (step, -step)], None, 0
+    for k, (tangent, up, down) in enumerate(zip(map(data, tangents), *ends, strict=True)):
+        quotient = (up - down) / (2 * step)
+        noise = 100 * float(dtypes.finfo(quotient.dtype).eps) / step * _largest(up)
+        close = np.isclose(
+            tangent, quotient, rtol=tolerance, atol=tolerance / 10 * _largest(tangent[np.isfinite(quotient)]) + noise)
+        lost = noise > 0.1 * max(_largest(tangent), _largest(quotient))
+        defined = np.isfinite(quotient) & ((tangent == quotient) | (not lost))
         if not np.all(close | ~defined):
-            halved = halved or _quotients(moved, step / 2)
-            defined &= np.abs(halved[k][0] - quotient) <= noise + bend * np.abs(quotient)
+            sides = sides or [list(map(data, moved(d))) for d in (step / 2, 0.0, -step / 2)]
+            right, middle, left = (parts[k] for parts in sides)
+            for side in (right - middle, middle - left):
+                allowed = noise + bend * np.maximum(np.abs(quotient), np.abs(tangent))
+                defined &= np.abs(2 * side / step - quotient) <= allowed
         assert_all(close | ~defined, tangent, quotient, f"{what} of result {k}" if len(tangents) > 1 else what)
         compared += int(np.count_nonzero(defined))
-    if not compared:
-        raise Inapplicable("no result has a difference quotient: there is none, or it jumps or is not finite")
+    return compared
 
 
-def _quotients(moved: Callable[[float], Sequence[Any]], step: float) -> list[tuple[np.ndarray[Any, Any], float]]:
-    """The central difference quotients, and the size of the results of which they are."""
-    pairs = [(data(up), data(down)) for up, down in zip(moved(step), moved(-step), strict=True)]
-    size = lambda x: float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
-    return [((up - down) / (2 * step), size(up)) for up, down in pairs]
+def _largest(x: np.ndarray[Any, Any]) -> float:
+    """The size of the largest finite element, 0 if there is none."""
+    return float(np.abs(x[np.isfinite(x)]).max(initial=0.0))

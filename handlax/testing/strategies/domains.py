@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, HandlaxError
 from ...effects.base.wrapping import errors_ignored
 from ...effects.core.operation import Operation
-from ...effects.types.array_type import Shape
+from ...effects.types.array_type import ArrayType, Shape, array_type
 from ...effects.types.dtypes import ANY, holds, integer_range, is_bool, is_complex, is_inexact, is_integer, named
 
 
@@ -165,8 +165,8 @@ class Operands:
         domains: of each operand.
         shapes: the alternatives, each with a shape for each operand; by default those of elementwise operations, which
             are equal or of rank 0.
-        dtypes: the dtypes of the operands whose domain has none of its own; by default all that the operation accepts
-            and that have values in every domain.
+        dtypes: the dtypes of the operands whose domain has none of its own; by default all that have values in every
+            domain and that ``result_type`` accepts, in one of the shapes.
     """
 
     op: Operation
@@ -178,9 +178,14 @@ class Operands:
         if not self.shapes:
             object.__setattr__(self, "shapes", elementwise_shapes(len(self.domains)))
         if self.dtypes is None:
-            accepted = self.op.dtypes if self.op.dtypes is not None else ANY
-            held = [dtype for dtype in accepted if all([domain.holds(dtype) for domain in self.domains])]
-            object.__setattr__(self, "dtypes", frozenset(held))
+            declared = self.op.dtypes if self.op.dtypes is not None else ANY
+            held = [dtype for dtype in declared if all([domain.holds(dtype) for domain in self.domains])]
+            accepts = lambda dtype: any(refusal(self.op, self.types(dtype, shapes)) is None for shapes in self.shapes)
+            object.__setattr__(self, "dtypes", frozenset(filter(accepts, held)))
+
+    def types(self, dtype: Any, shapes: Sequence[Shape]) -> list[ArrayType]:
+        """The types of the operands of a dtype and of these shapes."""
+        return [array_type(shape, d.dtype if d.dtype is not None else dtype) for d, shape in zip(self.domains, shapes)]
 
     def draw(
         self, dtype: Any, shapes: tuple[Shape, ...], rng: np.random.Generator, *, extremes: bool = False
@@ -196,6 +201,15 @@ class Operands:
 
     def __str__(self) -> str:
         return f"{self.op.name}({', '.join([repr(value) for value in self.op.fields])})"
+
+
+def refusal(op: Operation, types: Sequence[ArrayType]) -> Exception | None:
+    """What ``result_type`` raises for operands of these types; None: it gives a type."""
+    try:
+        op.result_type(*types)
+    except (HandlaxError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
+        return error
+    return None
 
 
 def elementwise_shapes(arity: int) -> tuple[tuple[Shape, ...], ...]:

@@ -89,9 +89,68 @@ def test_rules_that_no_law_is_about_are_told_where_all_laws_are_checked():
 
 
 def test_an_exemption_names_a_law_or_a_rule():
-    with pytest.raises(hx.errors.BadArgument, match="must be a law or a rule, got 'finite_diferences'") as caught:
-        check_operation(operation(exempt={"finite_diferences": "its derivative is 0"}))
-    assert "finite_differences" in caught.value.hint
+    """And not what a law needs of operands."""
+    for name in ("finite_diferences", "reals"):
+        with pytest.raises(hx.errors.BadArgument, match=f"must be a law or a rule, got {name!r}") as caught:
+            check_operation(operation(exempt={name: "its derivative is 0"}))
+        assert "finite_differences" in caught.value.hint and "reals" not in caught.value.hint
+
+
+def test_described_operands_have_the_dtypes_that_result_type_accepts():
+    def scalars_of_32_bits(op, x):
+        if x.dtype != "float32" or x.shape:
+            raise hx.errors.DTypeMismatch("a number of 32 bits is needed.")
+        return x
+
+    op = operation(scalars_of_32_bits)
+    assert Operands(op, (Domain(),)).dtypes == {np.dtype("float32")}
+    assert [*check_operation(Operands(op, (Domain(),), (((),),)), laws=TYPING).shapes] == ["float32"]
+    with pytest.raises(hx.errors.BadArgument, match="accepts no operands of these domains and shapes"):
+        check_operation(Operands(op, (Domain(),), (((3,),),)))
+
+
+def lanes_of(d, x, axis):
+    return hx.numpy.broadcast_to(x, (axis[1], *x.shape)) if d is None else hx.numpy.moveaxis(x, d, 0)
+
+
+def looped(wrong=None, **cells):
+    """An operation of which ``batch`` is a loop over lanes, that takes the first one of the operand ``wrong``."""
+    def batch(op, dims, *xs, axis):
+        lanes = [lanes_of(d, x, axis) for d, x in zip(dims, xs)]
+        of = lambda lane: [x[0 if i == wrong else lane] for i, x in enumerate(lanes)]
+        return hx.numpy.stack([hx.perform(op, *of(lane)) for lane in range(axis[1])]), 0
+
+    return operation(batch=batch, **cells)
+
+
+VMAP = [law_named("vmap")]
+
+
+def test_lanes_are_made_of_elements_that_the_operation_takes():
+    matrix = np.array([[2.0, 0.5, 0.1], [0.5, 3.0, 0.2], [0.1, 0.2, 4.0]])
+    right, wrong = [looped(wrong, evaluate=lambda op, x: np.linalg.cholesky(x)) for wrong in (None, 0)]
+    assert check_operation(right, [[matrix]], laws=VMAP).held
+    with pytest.raises(LawFails):
+        check_operation(wrong, [[matrix]], laws=VMAP)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bool"])
+def test_lanes_of_one_number_differ(dtype):
+    with pytest.raises(LawFails):
+        check_operation(looped(0), [[np.ones((), dtype)]], laws=VMAP)
+
+
+def test_the_law_of_lanes_is_left_out_where_an_operand_is_the_same_in_all():
+    def roll(wrong):
+        return looped(wrong, result_type=lambda op, x, n: x, evaluate=lambda op, x, n: np.roll(x, n))
+
+    x = np.array([0.5, -1.0, 3.0])
+    assert check_operation(roll(1), [[x, np.int32(1)]], laws=VMAP).left_out == {
+        "vmap": "operand 1 is the same in all lanes: there must be draws in which it differs"}
+    draws = [[x, np.int32(n)] for n in (1, 2)]
+    assert check_operation(roll(None), draws, laws=VMAP).held
+    with pytest.raises(LawFails):
+        check_operation(roll(1), draws, laws=VMAP)
 
 
 def derivative(slope):
