@@ -55,7 +55,7 @@ def test_python_warns_of_no_smaller_program():
     loops = "hx.fori_loop(0, 2, lambda i, c: c[::-1], (x, v))[0], hx.scan(lambda c, y: (c, y), x, v)[1][0]"
     texts = [*smaller_texts(f"def program(x, v, w, k, p):\n    return ({loops})\n")]
     with warnings.catch_warnings(record=True, action="always") as warned:
-        for text in [*texts, *[smaller for text in texts for smaller in smaller_texts(text)]]:
+        for text in [*texts, *[each for longer in texts for each in smaller_texts(longer)]]:
             compile(text, "<smaller>", "exec")
     assert texts and not warned
 
