@@ -201,7 +201,7 @@ class Draws(NamedTuple):
     def draw(self, k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
         """The operands of the ``k``-th example of a law: a draw of each type that it ``needs``, or of a quarter of them.
 
-        If it ``wants`` ``"lanes"``, a draw for each lane; ``"extremes"``, one more with these among its elements.
+        If it ``wants`` ``"lanes"``, a draw for each lane; ``"extremes"``, one more with these.
         """
         fits = lambda operands: all([NEEDS[name](operands) for name in needs if name in NEEDS])
         if self.fixed:
