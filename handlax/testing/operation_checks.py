@@ -199,9 +199,9 @@ class Draws(NamedTuple):
         return cls([], [types[i] for i in np.random.default_rng(0).permutation(len(types))], domains, refused)
 
     def draw(self, k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
-        """The operands of the ``k``-th example of a law: a draw of each type that it ``needs``, or of a quarter of them.
+        """The operands of example ``k`` of a law: a draw of each type that it ``needs``, or of a quarter of them.
 
-        If it ``wants`` ``"lanes"``, a draw for each lane; ``"extremes"``, one more with these.
+        If it ``wants`` ``"lanes"``, a draw for each lane; ``"extremes"``, one more with these among its elements.
         """
         fits = lambda operands: all([NEEDS[name](operands) for name in needs if name in NEEDS])
         if self.fixed:
