@@ -155,8 +155,8 @@ def simple_programs(nest: Nest) -> list[Nest]:
 
 
 def program_of(statements: Iterable[str], every: Sequence[str], few: Sequence[str]) -> Nest:
-    """A program of statements of ``BROAD``, whose functions are of these expressions, one after the other."""
-    lines = ["z, r = every(x, x), v", *[BROAD[name] for name in statements], "return (z, r)"]
+    """A program of all arguments and of statements of ``BROAD``, with functions of these expressions, in this order."""
+    lines = ["z, r = every(x, x), v", *[BROAD[name] for name in statements], "return (z, r, w, k, p)"]
     for name, texts in (("few", few), ("every", every)):
         forms = [f"    f{i + 1} = {text.format(x=f'f{i}', y='y', i='k', b='p')}" for i, text in enumerate(texts)]
         lines = [f"def {name}(f0, y):", *forms, f"    return f{len(texts)}", *lines]

@@ -18,7 +18,7 @@ from .. import numpy as hnp
 from ..effects.base.config import configure
 from ..effects.base.errors import BadArgument, some_of
 from ..effects.base.stack import STACK, Run, installed
-from ..effects.core.arrays import as_array
+from ..effects.core.arrays import Array, as_array
 from ..effects.core.operation import Operation
 from ..effects.operations.elementwise.transcendental import Tanh
 from ..effects.trees import pytrees
@@ -131,6 +131,15 @@ def log_values(log: Any) -> Any:
 
 
 @evaluated()
+def _again(case: HandlerCase, nest: Nest, seed: int) -> None:
+    f, inputs, others = case.program(nest), nest.inputs(seed), nest.inputs(seed + 1000)
+    first, other = case.handled(f)(*inputs), case.handled(f)(*others)
+    if case.stateful:
+        case.handled(f, other[0])(*others)
+    case.same(case.handled(f)(*inputs), first, "called again, after calls with other arguments and from another state")
+
+
+@evaluated()
 def _typed(case: HandlerCase, nest: Nest, seed: int) -> None:
     state, _ = case.handled(case.tell)(nest.inputs(seed)[0])
     before, after = (pytrees.map(lambda x: as_array(x).type.update(weak=False), s) for s in (case.state, state))
@@ -204,6 +213,7 @@ def _idle(case: HandlerCase, nest: Nest, seed: int) -> None:
 
 
 HANDLER_LAWS = (
+    Law("again", "its answers depend on no earlier call", _again),  # or other laws would fail for it
     Law("typing", "its state keeps its type", _typed),
     Law("prefix", "a log is a prefix of the next one", _prefix),
     Law("merge", "merge is commutative and associative, it has a unit, and no answer reads the state", _merged),
@@ -280,16 +290,28 @@ def check_handler(
         )
 
 
+NUMBERS = (Array, np.ndarray, np.generic, bool, int, float, complex)  # parts of a state; others are constant
+
+
 def need_performed(case: HandlerCase) -> None:
-    """Raises: BadArgument: ``performs`` performs nothing that the handler answers."""
+    """Trace the handler once, from a state of unknown arrays: a clause that keeps what it is given fails later.
+
+    Raises: BadArgument: ``performs`` performs nothing that the handler answers.
+    """
     performed: list[Operation] = []
+    leaves, tree = pytrees.flatten(case.state)
 
     def watched(x: Any) -> Any:
         with installed(Watch(STACK.get(), performed)):
             return case.performs(x)
 
+    def traced(x: Any, *numbers: Any) -> Any:
+        unknown = iter(numbers)
+        state = pytrees.unflatten(tree, [next(unknown) if isinstance(leaf, NUMBERS) else leaf for leaf in leaves])
+        return case.handled(watched, state)(x)
+
     try:
-        eval_shape(case.handled(watched), np.float64(0.5))
+        eval_shape(traced, np.float64(0.5), *[leaf for leaf in leaves if isinstance(leaf, NUMBERS)])
     except Exception:  # of a clause: a law shows it
         if not performed:
             raise

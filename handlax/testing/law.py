@@ -27,7 +27,7 @@ def unreduced(example: Example, fails: Callable[[Example], bool]) -> Example:
     return example
 
 
-def nothing(error: Exception) -> str | None:
+def no_refusal(error: Exception) -> str | None:
     return None
 
 
@@ -131,7 +131,7 @@ def check_laws(
     seed: int = 0,
     reduce: Reducer = unreduced,
     show: Show = sources,
-    refusal: Callable[[Exception], str | None] = nothing,
+    refusal: Callable[[Exception], str | None] = no_refusal,
 ) -> Report:
     """Check laws in turn on examples, until there were so many of each, or the time is over and there were ``least``.
 
@@ -174,7 +174,7 @@ def check_laws(
 
 def check_law(
     subject: str, law: Law, example: Example, seed: int, reduce: Reducer = unreduced, show: Show = sources,
-    refusal: Callable[[Exception], str | None] = nothing, *, end: float = 0.0, kept: float = float("inf"),
+    refusal: Callable[[Exception], str | None] = no_refusal, *, end: float = 0.0, kept: float = float("inf"),
 ) -> str | None:
     """Check a law for one example: None if it holds, or why it does not apply to it, or the example is refused.
 

@@ -27,7 +27,7 @@ from .drawn_programs import refusal_of, with_reduced_program
 from .generator.control import CONTROL
 from .generator.nests import DIFFERENTIABLE, Nest
 from .generator.unrolled import UNROLLED, evaluated
-from .law import Law, check_law, nothing
+from .law import Law, check_law, no_refusal
 from .operation_laws import assert_preserved, joined_results
 from .tangents import assert_quotients, drawn_tangents, pairing, smooth_part
 
@@ -46,7 +46,7 @@ def check_nest_law(law: Law, nest: Nest, seed: int, *, seconds: float = 10.0) ->
     for name in law.without:
         if f"hx.{name}(" in nest.source:
             return f"the nest has {name}"
-    refusal = refusal_of if "reverse" in law.needs else nothing
+    refusal = refusal_of if "reverse" in law.needs else no_refusal
     return check_law(
         "control flow", law, (nest, seed), seed, with_reduced_program, refusal=refusal, kept=seconds)
 

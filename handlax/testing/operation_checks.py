@@ -193,7 +193,7 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, op: Operation | Operands) -> Draws:
-        """Of what an operation accepts."""
+        """Draws of the operands that an operation accepts, or of those that are given with it."""
         accepted, refused = ([op], {}) if isinstance(op, Operands) else accepted_operands(op)
         types = [(each, dtype, shapes) for each in accepted for dtype in each.family for shapes in each.shapes]
         if not types:
@@ -204,16 +204,17 @@ class Draws(NamedTuple):
         return cls([], [types[i] for i in np.random.default_rng(0).permutation(len(types))], domains, refused)
 
     def draw(self, k: int, needs: Sequence[str], wants: Sequence[str] = ()) -> list[Any]:
-        """The draws of a number for a law: of some types, several of one for ``"lanes"``, further ones with
-        ``"extremes"`` among their elements.
+        """The operands of example ``k`` of a law: a draw of each type that it ``needs``, or of a quarter of them.
+
+        If it ``wants`` ``"lanes"``, a draw for each lane; ``"extremes"``, one more with these among its elements.
         """
         fits = lambda operands: all([NEEDS[name](operands) for name in needs if name in NEEDS])
         if self.fixed:
             return [each for each in self.fixed if fits(each)]
         some, rng = [each for each in self.types if fits(each[0].types(*each[1:]))], np.random.default_rng(k)
         some = quarter(some, k) if len(some) > 8 else some  # XLA takes some ten milliseconds for each
-        kinds = [False] * (LANE_COUNT if "lanes" in wants else 1) + [True] * ("extremes" in wants)
-        return [each.draw(dtype, shapes, rng, extremes=kind) for kind in kinds for each, dtype, shapes in some]
+        with_extremes = [False] * (LANE_COUNT if "lanes" in wants else 1) + [True] * ("extremes" in wants)
+        return [each.draw(dtype, shapes, rng, extremes=yes) for yes in with_extremes for each, dtype, shapes in some]
 
     def lacks(self) -> dict[str, str]:
         """What laws need of operands and none of these have."""
@@ -375,6 +376,8 @@ def _shown(law: Law, example: Any) -> str:
     for operands in draws:
         for i, x in enumerate(operands):
             lines.append(f"operand {i}: {described(x)}")
+    if "jvp" in law.rules and "jvp" in written and len(draws[0]) > 1:
+        lines.append("hint: where an operand is constant, the rule gets its tangent as None, which is zero.")
     return "\n".join(lines)
 
 

@@ -84,7 +84,9 @@ def smaller_texts(source: str) -> Iterator[str]:
     for parent in nodes:
         for get, put in _child_expressions(parent):
             expression = get()
-            kind = NAMED if isinstance(parent, ast.Call) and parent.func is expression else ast.expr
+            called = isinstance(parent, ast.Call) and parent.func is expression
+            indexed = isinstance(parent, ast.Subscript) and parent.value is expression
+            kind = NAMED if called else INDEXED if indexed else ast.expr
             for part in [*ast.iter_child_nodes(expression), *arguments]:
                 if isinstance(part, kind) and not isinstance(part, ast.Starred | ast.Slice):
                     put(part)
@@ -123,7 +125,9 @@ def _unpacked(target: ast.expr, value: ast.expr) -> dict[str, ast.expr]:
     return {name: part for pair in zip(target.elts, parts) for name, part in _unpacked(*pair).items()}
 
 
-NAMED = ast.Name | ast.Attribute  # what may be a function
+# what may be called, and what may be indexed: of other expressions Python warns that they are not
+NAMED = ast.Name | ast.Attribute
+INDEXED = NAMED | ast.Call | ast.Subscript | ast.Tuple | ast.BinOp | ast.UnaryOp
 
 
 def _child_expressions(parent: ast.AST) -> Iterator[tuple[Callable[[], Any], Callable[[Any], None]]]:

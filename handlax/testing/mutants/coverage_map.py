@@ -68,7 +68,9 @@ class CoverageMap:
                 rest = ", the others are not begun in time" * entry["ended"]
                 say(f"[{number}/{len(tests)}] lines of {test}: {len(entry['tests'])} tests{rest}")
                 if entry["failed"]:
-                    say(f"{run.log}\nwithout any mutant these fail, and are left out: {', '.join(entry['failed'])}")
+                    say(run.log)
+            if entry["failed"]:
+                say(f"without any mutant these fail, and are left out: {', '.join(entry['failed'])}")
             self.entries[test] = entry
         return True
 

@@ -157,7 +157,18 @@ def sine(x):
 sine.defjvp(lambda xs, dxs: (2 * hnp.sin(xs[0]), hnp.cos(xs[0]) * dxs[0]))
 twice_sine = lambda n, op, x: (n, 2 * hx.perform(op, x))
 
+SEEN: list[int] = []
+
+
+def rising(n, op):
+    """Counts by two from when it was called for a count above 2, which a program gets to from another start alone."""
+    if not under(object):
+        SEEN.append(int(n))
+    return n + 1 + (max(SEEN, default=0) > 2), None
+
+
 WRONG = {
+    "again": (hx.handler({Count: rising}), 0, count),
     "typing": (hx.handler({Count: lambda n, op: (n + 1.0, None)}), 0, count),
     "prefix": (hx.handler({Mean: last_three}, moves=hx.append), (), perform_mean),
     "merge": (hx.handler({Mean: summed}, moves=hx.merge(not_of_equals, 0.0)), 0.5, perform_mean),
@@ -183,6 +194,7 @@ def test_each_law_has_a_handler_for_which_it_fails():
 
 def case_of(name):
     handler, start, performs = WRONG[name]
+    SEEN.clear()
     return HandlerCase(handler, start, performs, log_values if handler.moves == hx.append else lambda state: state)
 
 
@@ -199,6 +211,14 @@ def test_a_mistake_is_found_by_programs_that_are_drawn(name):
         drawn = DrawnPrograms(case)
         examples = ((case, drawn.example(law, k, k == 0), k) for k in range(5))
         assert any(failing([law], example, lacks={}) for example in examples)
+
+
+def test_a_clause_that_answers_by_the_state_of_its_first_call_is_found():
+    kept = {}
+    first = hx.handler({Mean: lambda s, op, x: (s + 1.0, kept.setdefault("start", s))})
+    with pytest.raises(LawFails, match="its answers depend on no earlier call") as found:
+        check_handler(first, np.zeros(()), performs=perform_mean, examples=1, seconds=2.0)
+    assert isinstance(found.value.__cause__, hx.errors.EscapedBox)
 
 
 def plus_one(s, op, x):

@@ -188,3 +188,16 @@ def test_the_ragged_law_is_checked_on_operands_with_rows_alone():
     law = law_named("ragged")._replace(check=lambda op, draws: seen.extend(draws))
     assert check_operation(operation(ragged=lambda op, run, types, x: x), laws=[law], examples=4).held
     assert seen and all(x.ndim and x.shape[0] > 1 and x.shape[0] not in x.shape[1:] for (x,) in seen)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_rule_that_takes_a_zero_tangent_for_an_array_is_told_that_it_may_be_none(count):
+    def wrong(op, primals, tangents):
+        return primals[0], sum(-dx for dx in tangents)
+
+    types = lambda op, x: x, lambda op, x, y: x
+    op = operation(types[count - 1], evaluate=lambda op, x, *rest: x, jvp=wrong)
+    with pytest.raises(LawFails) as found:
+        check_operation(op, [[np.ones(3)] * count], laws=[law_named("finite_differences")], seconds=2.0)
+    assert ("its tangent as None" in str(found.value)) == (count == 2)
+    assert ("TypeError" in str(found.value)) == (count == 2)

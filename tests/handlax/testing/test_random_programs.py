@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import linecache
 import threading
+import warnings
 from functools import partial
 from random import Random
 
@@ -48,6 +49,15 @@ def test_a_program_is_recorded():
     typecheck(recorded)
     for y, z in zip(recorded(*inputs), program(*inputs), strict=True):
         np.testing.assert_array_equal(y, z)
+
+
+def test_python_warns_of_no_smaller_program():
+    loops = "hx.fori_loop(0, 2, lambda i, c: c[::-1], (x, v))[0], hx.scan(lambda c, y: (c, y), x, v)[1][0]"
+    texts = [*smaller_texts(f"def program(x, v, w, k, p):\n    return ({loops})\n")]
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        for text in [*texts, *[each for longer in texts for each in smaller_texts(longer)]]:
+            compile(text, "<smaller>", "exec")
+    assert texts and not warned
 
 
 def test_lines_of_a_program_are_known_as_long_as_its_functions_live():

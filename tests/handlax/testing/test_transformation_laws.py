@@ -295,6 +295,16 @@ def test_a_transformation_that_leaves_out_one_operation_is_found_by_one_program(
         check_transformation(lambda f: f, meaning=doubled, laws=laws, examples=1, seconds=1.0)
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_a_derivative_by_one_argument_that_is_lost_is_found_by_one_program(number):
+    def stopped(f):
+        return lambda *xs: f(*[hx.lax.stop_gradient(x) if i == number else x for i, x in enumerate(xs)])
+
+    tangent = [law for law in TRANSFORMATION_LAWS if law.name == "tangent"]
+    with pytest.raises(LawFails, match="tangents are the difference quotients"):
+        check_transformation(stopped, laws=tangent, examples=1, seconds=2.0)
+
+
 def test_a_transformation_that_forgets_bodies_is_found():
     with pytest.raises(LawFails, match=r"bodies of loops and branches|loops and calls as(?s:.*)def program"):
         check_transformation(rewritten, examples=1, seconds=1.0)

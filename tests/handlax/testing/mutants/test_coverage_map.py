@@ -56,11 +56,11 @@ def test_what_was_ended_is_executed_again_for_more_seconds(root):
         assert server.asked == asked
 
 
-def test_what_failed_is_said_and_executed_again_when_a_source_changes(root):
+def test_what_failed_is_said_in_each_run_and_executed_again_when_a_source_changes(root):
     server = Recorded(root, failed=["test_all.py::0"])
-    said = collected(root, server)[2]
-    assert said[1] == "the output of pytest\nwithout any mutant these fail, and are left out: test_all.py::0"
-    assert collected(root, server)[2] == []
+    said, left_out = collected(root, server)[2], "without any mutant these fail, and are left out: test_all.py::0"
+    assert said[1:3] == ["the output of pytest", left_out]
+    assert collected(root, server)[2] == [left_out] * 2  # of each test file
     (root / "rules.py").write_text("x = 1")
     collected(root, server)
     assert server.asked == 4
