@@ -39,7 +39,6 @@ from .operation_laws import (
     ragged_size,
 )
 from .strategies import Domain, Operands, special_values
-from .strategies.domains import refusal
 
 SHAPES: tuple[tuple[int, ...], ...] = ((3,), (), (2, 3), (3, 3), (0, 2), (2, 3, 3), (0,))
 PRODUCTS = (((2, 3), (3, 4)), ((2, 3), (3,)), ((3,), (3, 2)))  # what is not square
@@ -180,7 +179,7 @@ class Draws(NamedTuple):
             raise BadArgument("check_operation: there must be a draw of operands, got none.", hint="operands=[[x, y]].")
         for each in operands:
             as_many = isinstance(each, Sequence) and (variadic or len(each) == fixed)
-            if not as_many or isinstance(refusal(op, [as_array(x).type for x in each]), BadCall):
+            if not as_many or isinstance(Operands.refusal(op, [as_array(x).type for x in each]), BadCall):
                 raise BadArgument(
                     f"check_operation: each draw must be a list of the operands {names} of {op}, got {text_of(each)}.",
                     hint=f"operands=[[{names}], ...].")
@@ -326,7 +325,8 @@ def _tried(op: Operation, keys: int, arity: int) -> Trial:
         for dtype in tried:
             declared = KEY if keys else dtype  # beside keys numbers are of other dtypes
             if op.dtypes is None or not arity or declared in op.dtypes:
-                error = refusal(op, [array_type(shape, KEY if i < keys else dtype) for i, shape in enumerate(shapes)])
+                types = [array_type(shape, KEY if i < keys else dtype) for i, shape in enumerate(shapes)]
+                error = Operands.refusal(op, types)
                 domains = (Keys(dtype=KEY),) * keys + (numbers(dtype),) * (arity - keys)
                 trial.append((Operands(op, domains, (shapes,), frozenset([dtype])), error))
     return trial

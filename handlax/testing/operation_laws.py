@@ -53,7 +53,7 @@ from ..lowering.arrays.device_put import device_put
 from ..lowering.jit.jit import jit
 from .closeness import assert_close, assert_rounded, brief, data, widened
 from .law import Inapplicable, Law
-from .strategies.domains import refusal
+from .strategies import Operands
 from .tangents import assert_quotients, drawn_tangents, is_smooth, pairing_terms
 
 Arrays = Sequence[np.ndarray[Any, Any]]
@@ -190,7 +190,7 @@ def _takes_widened(op: Operation, operands: Arrays, wide: Arrays) -> bool:
     if changed and op.bodied:
         return False
     declared = op.dtypes is None or all([dtype in op.dtypes for dtype in changed])
-    return not changed or (declared and refusal(op, [as_array(x).type for x in wide]) is None)
+    return not changed or (declared and Operands.refusal(op, [as_array(x).type for x in wide]) is None)
 
 
 def _along(op: Operation, operands: Sequence[Any], direction: Sequence[Any], moving: Sequence[int]) -> Any:

@@ -180,8 +180,18 @@ class Operands:
         if self.dtypes is None:
             declared = self.op.dtypes if self.op.dtypes is not None else ANY
             held = [dtype for dtype in declared if all([domain.holds(dtype) for domain in self.domains])]
-            accepts = lambda dtype: any(refusal(self.op, self.types(dtype, shapes)) is None for shapes in self.shapes)
-            object.__setattr__(self, "dtypes", frozenset(filter(accepts, held)))
+            accepted = [dtype for dtype in held if any(
+                [self.refusal(self.op, self.types(dtype, shapes)) is None for shapes in self.shapes])]
+            object.__setattr__(self, "dtypes", frozenset(accepted))
+
+    @staticmethod
+    def refusal(op: Operation, types: Sequence[ArrayType]) -> Exception | None:
+        """What ``result_type`` raises for operands of these types; None: it gives a type."""
+        try:
+            op.result_type(*types)
+        except (HandlaxError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
+            return error
+        return None
 
     def types(self, dtype: Any, shapes: Sequence[Shape]) -> list[ArrayType]:
         """The types of the operands of a dtype and of these shapes."""
@@ -201,15 +211,6 @@ class Operands:
 
     def __str__(self) -> str:
         return f"{self.op.name}({', '.join([repr(value) for value in self.op.fields])})"
-
-
-def refusal(op: Operation, types: Sequence[ArrayType]) -> Exception | None:
-    """What ``result_type`` raises for operands of these types; None: it gives a type."""
-    try:
-        op.result_type(*types)
-    except (HandlaxError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
-        return error
-    return None
 
 
 def elementwise_shapes(arity: int) -> tuple[tuple[Shape, ...], ...]:
