@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from helpers.new_process import in_new_process
 
 import handlax as hx
 from handlax import P, lax, nn
@@ -266,3 +267,19 @@ def test_a_gradient_sends_what_it_must():
     text = hx.jit(hx.grad(loss)).lower(w, x).compile().as_text()
     assert "all-to-all(" not in text and "collective-permute(" not in text
     assert text.count(" all-reduce(") <= 2 and text.count(" all-gather(") == 0
+
+
+def test_a_mesh_of_the_only_device_is_none():
+    code = """
+import handlax as hx, handlax.numpy as hnp
+from handlax.sharding import NamedSharding, PartitionSpec as P
+x = hx.device_put(hnp.arange(4.0), NamedSharding(hx.make_mesh((1,), ("i",)), P("i")))
+print(x.type, hx.jit(lambda x: hnp.sin(x) * 0 + x.sum())(x).tolist())
+"""
+    assert in_new_process(code, HANDLAX_NUM_CPU_DEVICES="1") == "f32[4@i] [6.0, 6.0, 6.0, 6.0]"
+
+
+def test_an_array_moves_from_one_mesh_of_its_devices_to_another():
+    x = hx.device_put(np.arange(64.0).reshape(8, 8), hx.NamedSharding(hx.make_mesh((2, 4), ("a", "b")), P("a", "b")))
+    y = hx.device_put(x, hx.NamedSharding(hx.make_mesh((8,), ("i",)), P("i")))
+    assert str(y.type) == "f64[8@i,8]" and y.tolist() == x.tolist()
