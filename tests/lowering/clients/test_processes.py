@@ -54,7 +54,7 @@ assert (np.asarray(mh.global_array_to_host_local_array(hx.device_put(X, by_row),
 whole = NamedSharding(mesh, P())
 loss = lambda w, x: (hnp.tanh(x @ w) ** 2).sum()
 show("eager", hnp.sin(x) + 1)
-show("jit", hx.jit(lambda x: x @ x.T, in_shardings=by_both, out_shardings=whole)(x))
+show("jit", hx.jit(lambda x: hnp.matmul(x, x.T, out_sharding=whole), in_shardings=by_both, out_shardings=whole)(x))
 show("host", hx.jit(lambda x: x.sum(0), in_shardings=by_both)(X))
 show("grad", hx.jit(hx.grad(loss))(hx.device_put(X, whole), x))
 mapped = hx.shard_map(lambda x: lax.psum(hnp.sin(x).sum(), ("a", "b")), mesh=mesh, in_specs=P("a", "b"), out_specs=P())
