@@ -55,7 +55,7 @@ def default_device() -> Any:
 
 def note_placement(device: Any, memory_kind: str | None = None) -> None:
     """Record that arrays may be on ``device``; checks of devices begin if there are others, or other memories."""
-    elsewhere = memory_kind not in (None, runtime.sharding(device).memory_kind)
+    elsewhere = memory_kind not in (None, runtime.sharding(device)._memory_kind)
     if not PLACED and (elsewhere or not runtime.is_only_device(device, first_device())):
         PLACED.append(device)
         for listener in ON_PLACED:
@@ -110,7 +110,7 @@ class XlaBackend:
         named = runtime.named_sharding(buffer)
         if named is not None:
             return named
-        return SingleDeviceSharding(runtime.device_of(buffer), memory_kind=buffer._sharding.memory_kind)
+        return SingleDeviceSharding(runtime.device_of(buffer), memory_kind=buffer._sharding._memory_kind)
 
     def is_committed(self, buffer: Any) -> bool:
         return runtime.is_committed(buffer)
