@@ -150,6 +150,10 @@ def multilinear_or_zero(op: Any, primals: Any, tangents: Any) -> Any:
     return (multilinear if is_inexact(dtype) else zero)(op, primals, tangents)
 
 
+MULTILINEAR = (multilinear, multilinear_or_zero)
+"""The jvp rules of operations that are linear in each operand."""
+
+
 # z[b, i, j] = sum over k of x[b, i, k] y[b, k, j]; dimension_numbers = ((k in x, k in y), (b in x, b in y))
 @operation
 class DotGeneral:

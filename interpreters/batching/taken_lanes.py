@@ -18,8 +18,8 @@ from typing import Any
 
 from ...effects.base.stack import BASE, inside, perform
 from ...effects.control.recorded_bodies import with_types
-from ...effects.core.columns import JVP, is_linear, multilinear, zeros_like
-from ...effects.operations.dot_general import multilinear_or_zero
+from ...effects.core.columns import JVP, is_linear, zeros_like
+from ...effects.operations.dot_general import MULTILINEAR
 from ...effects.operations.elementwise.arithmetic import Unread
 from ...effects.operations.elementwise.bitwise import bitwise_and
 from ...effects.operations.elementwise.comparison import clamp, select
@@ -32,7 +32,6 @@ from ..analysis.dependence import Reached, body_dependence, dependence
 from ..core.record import Record, record
 
 _TRANSPARENT = ("once", "one", "loop", "until")  # how bodies are executed that are branches themselves inside a branch
-_MULTILINEAR = (multilinear, multilinear_or_zero)
 _LOOPS = ProgramCache("loops where taken")
 """Loops inside a branch or a loop, without iterations for lanes that do not take it or have ended, by operation."""
 
@@ -99,7 +98,7 @@ def _performed(
             op, xs = _restricted(op, taken, xs)
             return op.as_results(perform(op, *xs))
         op, xs = _entered(op, taken, xs, mapped, reached.inputs)
-    elif JVP.has(type(op)) and JVP.cell(type(op)) in _MULTILINEAR:
+    elif JVP.has(type(op)) and JVP.cell(type(op)) in MULTILINEAR:
         xs = [select(taken, x, zeros(x.type)) if yes else x for x, yes in zip(xs, mapped)]
     elif not (JVP.has(type(op)) and is_linear(JVP.cell(type(op)))):
         xs = [held(taken, x) if yes else x for x, yes in zip(xs, shared)]

@@ -17,10 +17,10 @@ from typing import Any
 from ...effects.base import config
 from ...effects.base.errors import HandlaxError, NotDifferentiable
 from ...effects.base.stack import BASE, STACK, Run, current, inside
-from ...effects.core.columns import JVP, componentwise, is_linear, multilinear, zero, zeros_like
+from ...effects.core.columns import JVP, componentwise, is_linear, zero, zeros_like
 from ...effects.core.named_axes import under
 from ...effects.core.operation import Operation, result_type
-from ...effects.operations.dot_general import multilinear_or_zero
+from ...effects.operations.dot_general import MULTILINEAR
 from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.sharding_constraint import cut_of, hide, reveal, states
 from ...effects.programs.program import Program, interpret
@@ -172,7 +172,7 @@ class Jvp(BodyTransformer):
             STACK.set(around)
 
 
-_PERFORM_ONE = (multilinear, multilinear_or_zero, componentwise, zero)
+_PERFORM_ONE = (*MULTILINEAR, componentwise, zero)
 """Rules that perform their operation alone, on operands and tangents, as rules of linear operations do."""
 
 
