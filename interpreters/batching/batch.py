@@ -61,8 +61,10 @@ def lane_box(run: Run, value: Any, dim: Any, type: ArrayType, site: Any) -> Batc
 def type_of_lanes(lane: ArrayType, dim: int, size: Any, cut: NamedSharding | None) -> ArrayType:
     """The type of ``size`` lanes of this type along ``dim``; ``cut`` is how a vector of lanes is cut."""
     t = lane.with_dimension(dim, size)
+    if cut is None:
+        return t
     entries = entries_of(lane)
-    return t if cut is None else t.cut_by(cut_over(cut.mesh, (*entries[:dim], *cut.spec, *entries[dim:])))
+    return t.cut_by(cut_over(cut.mesh, (*entries[:dim], *cut.spec, *entries[dim:])))
 
 
 class Batch(BodyTransformer):

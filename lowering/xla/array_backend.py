@@ -55,8 +55,10 @@ def default_device() -> Any:
 
 def note_placement(device: Any, memory_kind: str | None = None) -> None:
     """Record that arrays may be on ``device``; checks of devices begin if there are others, or other memories."""
-    elsewhere = memory_kind not in (None, runtime.sharding(device)._memory_kind)
-    if not PLACED and (elsewhere or not runtime.is_only_device(device, first_device())):
+    if PLACED:
+        return
+    elsewhere = memory_kind is not None and memory_kind != runtime.sharding(device)._memory_kind
+    if elsewhere or not runtime.is_only_device(device, first_device()):
         PLACED.append(device)
         for listener in ON_PLACED:
             listener()
