@@ -90,7 +90,10 @@ class FolderLock:
         return self._number is not None
 
     def acquire(self) -> None:
-        """Lock the folder for this process, without waiting. Raises: NotSaved: another save has locked it."""
+        """Lock the checkpoint's folder, so that no other save writes there; it does not wait for one.
+
+        Raises: NotSaved: another save has locked it.
+        """
         self._number = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         with suppress(BlockingIOError):
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -72,7 +72,9 @@ AT_END: list[Callable[[], None]] = []  # called when other threads have ended
 
 
 def _end_threads() -> None:
-    """Have SystemExit raised in other threads that use the package, wait for their end, and call what is ``AT_END``."""
+    """End other threads that use the package, by SystemExit, wait until they have ended, and call the functions in
+    ``AT_END``.
+    """
     REFUSALS.append(partial(_refuse_others, threading.get_ident()))
     until = time.monotonic() + _PATIENCE
     own = threading.current_thread()
@@ -95,7 +97,10 @@ end_threads_at_exit()  # a thread may begin to use the runtime when functions ca
 
 
 def _told_to_end(until: float) -> set[int]:
-    """Have SystemExit raised in threads that use the package; those that execute Python when they no longer do."""
+    """Have SystemExit raised in threads that use the package, until none does or the time ``until`` has come.
+
+    The result are the identifiers of the other threads that execute Python then.
+    """
     told = set[int]()
     for glance in count():
         stacks = {thread: _stack(frame) for thread, frame in sys._current_frames().items()}

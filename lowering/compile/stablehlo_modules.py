@@ -21,7 +21,7 @@ class StablehloModule(NamedTuple):
 
 
 class EntryEmitter(Emitter):
-    """The emitter of the entry function; a mesh of one device is none."""
+    """The emitter of a module's entry function, ``@main``. A mesh of one device is left out: nothing is divided."""
 
     __slots__ = ()
 

@@ -61,7 +61,10 @@ def _kinds(jitted: Any) -> list[str]:
 
 
 def leaf_names_of(jitted: Any, static: Any, tree: Any) -> list[str]:
-    """The names of the leaves of the dynamic arguments, by the static arguments and the structure in a call's key."""
+    """The names, in messages, of the arrays in the arguments of a call that are not static.
+
+    ``static`` and ``tree`` are parts of the call's key: the static arguments, and the structure of the others.
+    """
     argument = argument_names(jitted.fun)
     fixed = set() if static is None else jitted.static.at(static[0])
     positions = [i for i in range(len(tree.children()[0].children()) + len(fixed)) if i not in fixed]

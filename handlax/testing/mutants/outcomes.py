@@ -41,7 +41,9 @@ class Outcome(NamedTuple):
 
 
 class AskedTests:
-    """The test files of a run. An outcome holds while those that it depends on are unchanged."""
+    """The test files that a run over mutants executes. What became of a mutant holds while these are unchanged; of one
+    that a test killed, while the file of this test is.
+    """
 
     def __init__(self, root: Path, paths: Sequence[str]):
         self.root = root
