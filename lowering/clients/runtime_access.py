@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
+from importlib.machinery import ExtensionFileLoader
 from itertools import count
 from types import CodeType, FrameType
 from typing import Any
@@ -67,7 +68,10 @@ def _refuse_child() -> None:
 _PATIENCE = 60  # seconds for what the runtime computes or compiles at the end
 _GLANCES = 20  # so often, a millisecond apart, other threads are looked at: they use the package now and then
 _WITH_THREADS = ("handlax.effects.", "handlax.lowering.")  # packages that begin threads of their own
-UNINTERRUPTED: set[CodeType] = set()  # functions that note what they have begun, and end before their thread does
+UNINTERRUPTED: set[CodeType] = {ExtensionFileLoader.create_module.__code__, ExtensionFileLoader.exec_module.__code__}
+"""Functions that end before their thread does: those that note what they have begun, and extension modules' beginning,
+which may call Python without a look at what it raises.
+"""
 AT_END: list[Callable[[], None]] = []  # called when other threads have ended
 
 

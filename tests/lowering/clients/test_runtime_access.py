@@ -1,7 +1,9 @@
 """Forked children and daemon threads at the end of Python leave the runtime alone, and end."""
 
+import _imp
 import threading
 from contextlib import suppress
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from types import SimpleNamespace
 
 import pytest
@@ -126,6 +128,21 @@ def test_the_end_waits_for_a_thread_that_executes_no_python(monkeypatch):
     threading.Timer(0.1, end.set).start()
     runtime_access._end_threads()
     assert events == ["freed", "at end"]
+
+
+def test_a_thread_that_imports_an_extension_is_told_to_end_when_it_has(monkeypatch):
+    monkeypatch.setattr(runtime_access, "REFUSALS", [])
+    monkeypatch.setattr(runtime_access, "AT_END", [])
+    begun, loaded, noted = threading.Event(), threading.Event(), []
+    monkeypatch.setattr(_imp, "create_dynamic", lambda spec: (begun.set(), loaded.wait(60), noted.append(True)))
+    loader = ExtensionFileLoader("extension", "extension.so")
+    package = {"__name__": "handlax.used", "loader": loader, "spec": ModuleSpec("extension", loader)}
+    exec("def use():\n    loader.create_module(spec)\n    while True: pass", package)
+    user = _in_daemon_thread(package["use"])
+    assert begun.wait(60)
+    threading.Timer(0.1, loaded.set).start()
+    runtime_access._end_threads()
+    assert noted == [True] and not user.is_alive()
 
 
 def test_a_thread_that_launches_is_told_to_end_when_it_has(monkeypatch):
