@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .interpreters.analysis.peak_memory import MemoryCost as MemoryCost
 from .interpreters.library.effectful.failures import check as check
 from .interpreters.library.effectful.failures import check_bounds as check_bounds
 from .interpreters.library.effectful.failures import check_finite as check_finite

@@ -34,7 +34,7 @@ def duplication(program: Program, start: int, stop: int) -> float:
 
     The first ``MOST`` operations are looked at, those of called functions included.
     """
-    graph = _Graph(program, start, stop)
+    graph = KernelGraph(program, start, stop)
     stored = graph.stored()
     computed = 0
     for i, fusible in enumerate(graph.fusible):
@@ -43,13 +43,21 @@ def duplication(program: Program, start: int, stop: int) -> float:
     return computed / max(len(graph.fusible), 1)
 
 
-class _Graph:
-    """Operations by number: which of the others each reads and is read by, and what decides whether it is fused."""
+class KernelGraph:
+    """Operations by number: which of the others each reads and is read by, and what decides whether it is fused.
 
-    def __init__(self, program: Program, start: int, stop: int):
+    ``most``: as many are looked at.
+    """
+
+    def __init__(self, program: Program, start: int, stop: int, most: int = MOST):
+        self.most = most
+        self.ops: list[Any] = []
+        self.sources: list[list[int | None]] = []  # of each operand the operation that makes it, if one does
+        self.operands: list[list[ArrayType]] = []
         self.reads: list[list[int]] = []
         self.given: list[list[ArrayType]] = []
-        self.types: list[ArrayType] = []
+        self.made: list[Sequence[ArrayType]] = []
+        self.types: list[ArrayType] = []  # of the first result
         self.costly: list[bool] = []
         self.broadcasts: list[bool] = []
         self.elementwise: list[bool] = []
@@ -69,7 +77,7 @@ class _Graph:
         """Add equations of a program; ``values``: the operations by which those of its values are made that are."""
         types = program.value_types()
         for op, args, results, made in islice(program.steps(), start, stop):
-            if len(self.reads) >= MOST:
+            if len(self.reads) >= self.most:
                 break
             if op.bodied and op.runs == "once" and len(op.bodies) == 1 and depth:  # type: ignore[attr-defined]
                 (body,) = op.bodies  # type: ignore[attr-defined]
@@ -82,6 +90,10 @@ class _Graph:
                 read = dict.fromkeys(args)
                 self.reads.append([*{values[n]: None for n in read if n in values}])
                 self.given.append([types[n] for n in read])
+                self.ops.append(op)
+                self.sources.append([values.get(n) for n in args])
+                self.operands.append([types[n] for n in args])
+                self.made.append(made)
                 self.types.append(made[0])
                 self.costly.append(op.costly)
                 self.broadcasts.append(op.cheap_to_recompute)

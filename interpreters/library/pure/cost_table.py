@@ -9,6 +9,7 @@ from pyrsistent import PMap, pmap
 
 from ....effects.base.errors import BadArgument, need_count
 from ....effects.core.named_axes import SizedAxis
+from ...analysis.peak_memory import MemoryCost
 
 UNKNOWN_LENGTH = "a loop of unknown length counts as one iteration, lanes of unknown lengths as their mean"
 DEAREST_BRANCH = "of branches each entry is the largest of any"
@@ -65,12 +66,14 @@ class Costs(NamedTuple):
         sent: by mesh axis and the name of the collective.
         assumed: the assumptions that make the numbers bounds or estimates; empty if they are exact.
         scopes: by the names of the enclosing ``named_scope``s, outermost first.
+        memory: what a device holds at once when XLA has compiled the program, by ``costs``.
     """
 
     classes: PMap[tuple[tuple[SizedAxis, ...], str], OperationCost] = pmap()
     sent: PMap[tuple[SizedAxis, str], LinkCost] = pmap()
     assumed: frozenset[str] = frozenset()
     scopes: PMap[tuple[str, ...], OperationCost] = pmap()
+    memory: MemoryCost = MemoryCost()
 
     @property
     def flops(self) -> int:

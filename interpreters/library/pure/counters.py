@@ -23,6 +23,7 @@ from ....effects.core.operation import result_type
 from ....effects.operations.elementwise.arithmetic import add
 from ....effects.types.dtypes import int64
 from ...analysis.flops import flops as flops_of
+from ...analysis.peak_memory import peak_memory
 from ...handlers.default_clauses import with_defaults
 from ...handlers.handle import handle
 from ...handlers.handler import Handler, handler
@@ -80,6 +81,7 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
     An effect costs what its default clause does. Loops of known length count every iteration. Within ``shard_map`` the
     costs are those of one device, and where devices meet, what it sends along each axis of the mesh: by the ``traffic``
     rules of collectives.
+    ``costs(f)(*args).memory`` is what a device holds at once, as XLA would plan it.
     ``costs(f)(*args).by_scope()`` has the costs of each ``named_scope``, such as a layer of a model.
 
     Args:
@@ -97,7 +99,8 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
     @wraps(f)
     @unnamed_boundary
     def counted(*args: Any, **kwargs: Any) -> Costs:
-        return tally_program(cost_counter, with_defaults(trace(f, args, kwargs, label="costs").program))
+        program = with_defaults(trace(f, args, kwargs, label="costs").program)
+        return tally_program(cost_counter, program)._replace(memory=peak_memory(program))
 
     return counted
 

@@ -1,0 +1,179 @@
+"""Peak memory: what XLA holds at once on one device to execute a program, as its compiler for CPUs plans it.
+
+    peak = inputs + max over time of the stored values that are still needed
+
+A value is stored where a kernel ends: what XLA fuses is not, as ``fusion`` says. Kernels are executed breadth first.
+One that computes element by element writes into the memory of an operand of its result's size that nothing needs after
+it. Products over several dimensions, and convolutions, read operands in one order of dimensions, into which others are
+copied. A body that is executed once is part of the program around it; of several the one that holds most counts; a loop
+holds its carry once, and the values of one iteration besides. Where types state how values are cut, a device holds its
+part; along automatic axes values count whole.
+
+Source: OpenXLA, ``BufferAssignment``, ``DotDecomposer`` and ``ConvCanonicalization``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from ...effects.programs.program import Program, derived_once
+from ...effects.types.array_type import ArrayType
+from .fusion import KernelGraph
+
+MOST = 1 << 14  # operations that are looked at
+
+
+class MemoryCost(NamedTuple):
+    """The bytes that one device holds at once: of arguments, and at the peak of results and temporary values."""
+
+    arguments: int = 0
+    computed: int = 0
+
+    @property
+    def peak(self) -> int:
+        return self.arguments + self.computed
+
+
+def peak_memory(program: Program) -> MemoryCost:
+    """The memory that a device holds at once to execute a program."""
+    return MemoryCost(sum(_of_inputs(program)), held_at_peak(program))
+
+
+def _of_inputs(program: Program) -> list[int]:
+    """The bytes of each input on each device; what the devices of a mesh take parts of is there in parts."""
+    sizes = [*map(bytes_of, program.in_types)]
+    inputs = {n: n for n in range(len(sizes))}  # variables that are an input, read in some way
+    for op, args, results, _ in program.steps():
+        if op.bodied and op.runs in ("once", "mesh") and len(op.bodies) == 1:  # type: ignore[attr-defined]
+            for n, size in zip(args, _of_inputs(op.bodies[0])):  # type: ignore[attr-defined]
+                if n in inputs:
+                    sizes[inputs[n]] = min(sizes[inputs[n]], size)
+        elif op.name in ("reshape", "transpose") and args[0] in inputs:
+            inputs[results[0]] = inputs[args[0]]
+    return sizes
+
+
+def bytes_of(t: ArrayType) -> int:
+    """The bytes of a value on each device."""
+    if t.cut is None or t.cut.hides:
+        return t.nbytes
+    size = t.nbytes
+    for parts in t.cut.parts(t.ndim):
+        size = -(-size // parts)
+    return size
+
+
+class Kernel(NamedTuple):
+    """What stores values: the ``sizes`` of its results in bytes, and the kernels whose results it ``reads``.
+
+    ``in_place``: it may write into the memory of what it reads. ``within``: the bytes that it holds beside its results.
+    """
+
+    sizes: Sequence[int]
+    reads: Sequence[int]
+    in_place: bool
+    within: int
+
+
+@derived_once
+def held_at_peak(program: Program) -> int:
+    """The most bytes of computed values that are held at once."""
+    kernels, results = _kernels(KernelGraph(program, 0, len(program.ops), MOST))
+    order = _in_breadth(kernels)
+    last = {k: len(order) for k in results}
+    for at, k in reversed([*enumerate(order)]):
+        for j in (k, *kernels[k].reads):
+            last.setdefault(j, at)
+    live = peak = 0
+    for at, k in enumerate(order):
+        ended = [size for j in {*kernels[k].reads} if last[j] == at for size in kernels[j].sizes]
+        new = list(kernels[k].sizes)
+        free = sum(ended)
+        for size in [*new] if kernels[k].in_place else ():
+            if size in ended:
+                ended.remove(size)
+                new.remove(size)
+        peak = max(peak, live + sum(new) + kernels[k].within)
+        live += sum(kernels[k].sizes) * (last[k] > at) - free
+    return peak
+
+
+def _kernels(graph: KernelGraph) -> tuple[list[Kernel], set[int]]:
+    """The kernels of a program in the order of its operations, and those whose results are the program's."""
+    stored = graph.stored()
+    kernels: list[Kernel] = []
+    reached: list[frozenset[int]] = []  # by operation, the kernels that one which computes it reads
+    results: set[int] = set()
+    chains: set[int] = set()  # kernels that compute element by element
+    for i, op in enumerate(graph.ops):
+        sources = [frozenset() if j is None else reached[j] for j in graph.sources[i]]
+        is_result = i in graph.results
+        copied = _copied(op, graph.operands[i])
+        for n in copied:
+            made_of = [kernels[k].reads if k in chains else [k] for k in sources[n]]  # a chain becomes part of the copy
+            kernels.append(Kernel([bytes_of(graph.operands[i][n])], [*chain(*made_of)], False, 0))
+            sources[n] = frozenset([len(kernels) - 1])
+        reads = frozenset().union(*sources)
+        is_read = i in stored or any([not graph.fusible[j] for j in graph.readers[i]])
+        if not graph.fusible[i] or is_result or (is_read and not _is_view(op, graph.types[i])):
+            made = op.bodies[0].out_types if op.bodied and op.runs == "mesh" else graph.made[i]
+            within = _within(op, graph.operands[i], made)
+            in_place = graph.fusible[i] or (op.bodied and op.loops)
+            kernels.append(Kernel([*map(bytes_of, made)], [*reads], in_place, within))
+            if graph.fusible[i]:
+                chains.add(len(kernels) - 1)
+            reads = frozenset([len(kernels) - 1])
+            if is_result:
+                results.add(len(kernels) - 1)
+        reached.append(reads)
+    return kernels, results
+
+
+def _in_breadth(kernels: Sequence[Kernel]) -> list[int]:
+    """The order in which XLA executes kernels: each as soon as all that it reads are there."""
+    waits = [len({*kernel.reads}) for kernel in kernels]
+    readers: list[list[int]] = [[] for _ in kernels]
+    for k, kernel in enumerate(kernels):
+        for j in {*kernel.reads}:
+            readers[j].append(k)
+    order = [k for k, count in enumerate(waits) if not count]
+    for k in order:
+        for reader in readers[k]:
+            waits[reader] -= 1
+            if not waits[reader]:
+                order.append(reader)
+    return order
+
+
+def _copied(op: Any, types: Sequence[ArrayType]) -> list[int]:
+    """The operands of a contraction or convolution that are brought into another order of dimensions first."""
+    numbers: Any = getattr(op, "dimension_numbers", None)
+    if not op.contracts or numbers is None:
+        return []
+    if len(numbers) == 3:  # a convolution: images first and features last, and kernels the other way round
+        rank = types[0].ndim
+        canonical = (0, rank - 1, *range(1, rank - 1)), (rank - 1, rank - 2, *range(rank - 2))
+        return [n for n in (0, 1) if tuple(numbers[n]) != canonical[n]]
+    (lhs, _), _ = numbers
+    return [0] if len(lhs) > 1 else []
+
+
+def _is_view(op: Any, t: ArrayType) -> bool:
+    """Whether the result is the operand's memory, read otherwise."""
+    return op.name in ("reshape", "name", "optimization_barrier") or (op.name == "transpose" and t.ndim == 2)
+
+
+def _within(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> int:
+    """The bytes that an operation holds while it executes beside its operands and results: what its bodies do, and
+    parts that are gathered along another dimension than the first.
+    """
+    if not op.bodied:
+        whole = sum(map(bytes_of, results))
+        gathers = op.states_cut and whole > bytes_of(operands[0]) and operands[0].cut.spec[0] is None
+        return whole if gathers else 0
+    inner = max(map(held_at_peak, op.bodies))
+    if op.loops:
+        return inner + sum(map(bytes_of, op.bodies[-1].in_types[op.shared + op.carry :]))
+    return max(inner - sum(map(bytes_of, results)), 0)  # the results of the body are those of the operation
