@@ -191,6 +191,7 @@ if _typing.TYPE_CHECKING:
     from . import interop as interop
     from . import lax as lax
     from . import library as library
+    from . import memory as memory
     from . import monitoring as monitoring
     from . import nn as nn
     from . import numpy as numpy

@@ -43,6 +43,7 @@ class Checkpoint(HigherOrder):
 @operation
 class OptimizationBarrier:
     multiple_results = True
+    keeps_memory = True
     costly = True
 
     def result_type(op, *types):
@@ -132,6 +133,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 @operation
 class Name:
     label: str
+    keeps_memory = True
     param_names = {"label": "name"}
 
     def result_type(op, x):

@@ -54,11 +54,11 @@ class Recompute:
 class Offloadable(NamedTuple):
     """The verdict that a value may be saved in the memory ``dst``, from which it is copied back to ``src``.
 
-    A device with one kind of memory, such as a CPU, saves it there; the verdict is recorded all the same.
+    They are kinds of memory, "device" and "pinned_host".
     """
 
-    src: Hashable
-    dst: Hashable
+    src: str
+    dst: str
 
 
 Verdict = Saveable | Recompute | Offloadable

@@ -187,14 +187,15 @@ def _common(
     """
     common = types[0].along(types[0].varying.union(*[t.varying for t in types]))
     for number, t in enumerate(types):
-        if t.dtype == common.dtype and t.shape == common.shape and t.cut == common.cut:
+        alike = t.cut == common.cut and t.memory_space is common.memory_space
+        if alike and t.dtype == common.dtype and t.shape == common.shape:
             continue
         both = common_type(common, t.along(common.varying))
         if both is None:
             raise StateTypeError(
                 f"{name}: all {what} must give the same types, got {_both(common, t, labels, number)}"
                 f"{at_path(structure, i)}.",
-                hint="convert with astype, broadcast, or hx.reshard in one of them.",
+                hint="convert with astype, broadcast, hx.reshard or hx.device_put in one of them.",
             )
         common = both
     return common
@@ -204,7 +205,7 @@ def common_type(one: ArrayType, other: ArrayType) -> ArrayType | None:
     """The type that both become where at most weak types become strong or are promoted; None if there is none."""
     if one.cut != other.cut:
         one, other = hidden_alike(one, other)
-    if one.cut != other.cut:
+    if one.cut != other.cut or one.memory_space is not other.memory_space:
         return None
     if one == other:
         return one
@@ -290,7 +291,7 @@ def next_carry(
 def _next(name: str, structure: Any, i: int, t: ArrayType, result: ArrayType, below: int) -> ArrayType:
     if t.cut != result.cut and t.shape == result.shape:
         t, result = hidden_alike(t, result)
-    if t.cut == result.cut and t.shape == result.shape:
+    if t.cut == result.cut and t.shape == result.shape and t.memory_space is result.memory_space:
         if result.dtype == t.dtype:
             return t.along(t.varying | result.varying)
         if t.weak and absorbs(result, t):
@@ -299,6 +300,8 @@ def _next(name: str, structure: Any, i: int, t: ArrayType, result: ArrayType, be
     hint = "a loop cannot change the shape of what it carries."
     if result.shape == t.shape and result.cut != t.cut:
         hint = "hx.reshard(x, spec) cuts the start, or the result of the body, as the other is."
+    elif result.memory_space is not t.memory_space:
+        hint = f"hx.device_put(x, hx.memory.{t.memory_space}) moves the result of the body to where the start lies."
     elif result.shape == t.shape:
         hint = f"start from a value of type {result}, or convert in the body with astype."
         if NARROWER.get(result.dtype) == t.dtype:

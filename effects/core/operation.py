@@ -29,7 +29,7 @@ from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_ours
 from ..base.value_identity import bits
 from ..sharding.sharding_rules import cut_results, hidden, shown
-from ..types.array_type import INVARIANT
+from ..types.array_type import INVARIANT, Space
 from ..types.declared_types import in_array_types, leaf_types
 from ..types.extent import unbound
 from .cell_sources import Cell
@@ -69,6 +69,7 @@ class Operation(Parametrised, ImmutableObject):
     diff: ClassVar[str] = "refuse"  # of an effect on tangents: ``stop``, no derivative, or an error
     scopes: ClassVar[int] = 0  # how many functions an effect takes before its operands
     states_cut: ClassVar[bool] = False  # its result_type says how results are cut over a mesh; it has no sharding rule
+    keeps_memory: ClassVar[bool] = False  # operands may lie in the host's memory; others are read in the device's
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
@@ -533,6 +534,8 @@ def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
 
 
 def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
+    if not (op.bodied or op.deferred or op.keeps_memory):
+        types = tuple([t.lying_in(Space.Device) for t in types])
     on_meshes = op.named or any([t.varying or t.cut for t in types])
     if op.bodied or op.deferred or not on_meshes:  # bodies have types of their own
         out = op.result_type(*types)

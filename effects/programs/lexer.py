@@ -10,7 +10,7 @@ from ..base.errors import ParseError, ShapeMismatch
 from ..sharding.named_sharding import cut_over
 from ..sharding.partition_spec import UNCONSTRAINED
 from ..types import dtypes
-from ..types.array_type import ArrayType, array_type
+from ..types.array_type import ArrayType, Space, array_type
 from ..types.extent_text import EXTENT, parse_extent
 
 # Quantifiers that give nothing back (``++``, ``*+``) keep a text that is no token from being tried in many ways.
@@ -18,7 +18,7 @@ from ..types.extent_text import EXTENT, parse_extent
 _REAL = r"(?:[0-9]++(?:\.[0-9]*+)?(?:e[+-]?[0-9]++)?|inf|nan)"
 _AXES = r"@(?:\w+|\?|\(\w+(?:,\w+)+\))"
 _SIZE = rf"(?:{EXTENT}|[0-9]+)(?:{_AXES})?"
-TYPE = rf"[a-z]\w*(?:<\w+>)?\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{\w+:[0-9]+(?:,\w+:[0-9]+)*\}})?"
+TYPE = rf"[a-z]\w*(?:<\w+>){{0,2}}\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{\w+:[0-9]+(?:,\w+:[0-9]+)*\}})?"
 BLANK = re.compile(r"(?:[ \t\r]++|\#[^\n]*+)*+")
 TOKEN = re.compile(
     rf"{BLANK.pattern}(?:"
@@ -130,12 +130,14 @@ class Tokens:
             if len({*names}) < len(names):
                 self.fail("a type", got=f"one that varies twice along the same axis, {token}")
             name, _, rest = plain.partition("[")
+            space = Space.Host if name.endswith("<host>") else Space.Device
             sizes = [size.partition("@") for size in re.findall(_SIZE, rest.partition("]")[0])]
             shape = tuple([parse_extent(size) for size, _, _ in sizes])
             varying = frozenset([(axis, int(size)) for axis, size in pairs])
             try:
                 cut = self.cut_of([at for _, _, at in sizes])
-                type = array_type(shape, dtypes.from_short_name(name), plain.endswith("~"), varying, cut)
+                dtype = dtypes.from_short_name(name.removesuffix("<host>"))
+                type = array_type(shape, dtype, plain.endswith("~"), varying, cut, space)
             except dtypes.DTypeMismatch as error:
                 self.fail("a type", hint=error.hint)
             except ShapeMismatch as error:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from ..base.caches import cached
 from ..base.errors import BadArgument
 from ..base.later_layers import LaterLayers
+from ..types.array_type import Space
 
 
 class MeshDevice(Protocol):
@@ -56,6 +57,16 @@ def memory_kinds(device: MeshDevice) -> MemoryKinds:
     """The kinds of memory of a device of any process."""
     kinds = tuple([memory.kind for memory in device.addressable_memories()])
     return MemoryKinds(device.default_memory().kind, kinds)
+
+
+def space_of(kind: str) -> Space:
+    """The memory that a device's memory of this kind is: its own, or its host's."""
+    return Space.Host if kind.endswith("_host") else Space.Device
+
+
+def kind_of(space: Space, device: MeshDevice) -> str:
+    """The kind of memory that a device has as this one. Raises BadArgument: it reaches no pinned memory of its host."""
+    return checked_memory_kind("memory", device, "pinned_host" if space is Space.Host else None)
 
 
 def checked_memory_kind(where: str, device: MeshDevice, kind: str | None) -> str:

@@ -13,9 +13,9 @@ from ..base.caches import cached
 from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch, as_tuple
 from ..base.immutables import KeyedObject
 from ..base.later_layers import LaterLayers
-from ..types.array_type import Shape
+from ..types.array_type import Shape, Space
 from ..types.extent import as_size
-from .devices import MeshDevice, checked_memory_kind, devices_of_numbers, is_addressable
+from .devices import MeshDevice, checked_memory_kind, devices_of_numbers, is_addressable, kind_of, space_of
 from .mesh import AbstractMesh, AxisType, Mesh, MeshAxes, sdy_axis
 from .mesh_scope import get_abstract_mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
@@ -79,6 +79,15 @@ class Sharding(KeyedObject):
     def memory_kind(self) -> str | None:
         """The kind of memory that holds the shards; None for an abstract mesh with no kind given."""
         return self._memory_kind
+
+    @property
+    def memory_space(self) -> Space | None:
+        """The memory that holds the shards: that of the devices or of their hosts; None: no kind is given."""
+        return None if self._memory_kind is None else space_of(self._memory_kind)
+
+    def lying_in(self, space: Space) -> Any:
+        """The same sharding in this memory. Raises: BadArgument: the devices do not reach it."""
+        return self if space is self.memory_space else self.with_memory_kind(kind_of(space, self._device_assignment[0]))
 
     @property
     def num_devices(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from enum import Enum
 from math import prod
 from typing import Any, ClassVar
 
@@ -20,6 +21,20 @@ from .sized import Sized, extents_in, with_sizes
 Shape = tuple[int, ...]
 
 
+class Space(Enum):
+    """Where data lie: in the memory that a device computes in, or in its host's, which the device can read.
+
+    ``device_put(x, Space.Host)`` moves an array, inside of programs too. ``Any`` is no place to move to.
+    """
+
+    Device = "device"
+    Host = "host"
+    Any = "any"
+
+    def __repr__(self) -> str:
+        return f"Space.{self.name}"
+
+
 class ArrayType(ImmutableObject, Sized):
     """The type of an array: shape, dtype, and whether it is weak (``weak_type``). Equal types are the same object.
 
@@ -28,18 +43,20 @@ class ArrayType(ImmutableObject, Sized):
     ``cut``: how the value is cut over the devices of a mesh, a ``NamedSharding`` over the abstract mesh that names
     explicit axes and has an entry for each dimension; None: along no explicit axis. Where the compiler chooses, the
     entry is UNCONSTRAINED, in texts ``8@?``.
+    ``memory_space``: where the value lies, in texts ``f32<host>[3]`` where that is not the device's own memory.
 
     >>> ArrayType((3,), "float32"), ArrayType((3,), np.float32) is ArrayType((3,), np.dtype("float32"))
     (f32[3], True)
     """
 
-    __slots__ = ("shape", "dtype", "weak", "varying", "cut", "size", "nbytes", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak", "varying", "cut", "memory_space", "size", "nbytes", "__weakref__")
     _guard = ("types", "t.update(shape=..., dtype=...) makes another one.")
     shape: Shape
     dtype: Any
     weak: bool
     varying: frozenset[tuple[Hashable, int]]
     cut: Any
+    memory_space: Space
     size: int
     nbytes: int
     ragged: ClassVar[bool] = False  # whether a dimension is symbolic
@@ -48,7 +65,7 @@ class ArrayType(ImmutableObject, Sized):
         cls, shape: Sequence[int], dtype: Any, weak: bool = False, *, weak_type: bool = False, sharding: Any = None
     ) -> ArrayType:
         shape = tuple(shape)
-        return array_type(shape, dtype, weak or weak_type, cut=stated(sharding, len(shape)))
+        return stated(array_type(shape, dtype, weak or weak_type), sharding)
 
     @property
     def ndim(self) -> int:
@@ -95,33 +112,48 @@ class ArrayType(ImmutableObject, Sized):
             self.weak if weak is None else weak,
             self.varying,
             self.cut if shape is None or shape == self.shape else None,
+            self.memory_space,
         )
 
     def along(self, varying: frozenset[tuple[Hashable, int]]) -> ArrayType:
         """The same type, varying along these axes."""
-        return self if varying == self.varying else array_type(self.shape, self.dtype, self.weak, varying, self.cut)
+        if varying == self.varying:
+            return self
+        return array_type(self.shape, self.dtype, self.weak, varying, self.cut, self.memory_space)
 
     def cut_by(self, cut: Any) -> ArrayType:
         """The same type with this cut, or None."""
-        return self if cut is self.cut else array_type(self.shape, self.dtype, self.weak, self.varying, cut)
+        if cut is self.cut:
+            return self
+        return array_type(self.shape, self.dtype, self.weak, self.varying, cut, self.memory_space)
+
+    def lying_in(self, space: Space) -> ArrayType:
+        """The same type of a value in this memory."""
+        if space is self.memory_space:
+            return self
+        return array_type(self.shape, self.dtype, self.weak, self.varying, self.cut, space)
 
     def with_dimension(self, d: int, size: Any) -> ArrayType:
         """The type of ``size`` such values, stacked along a new dimension ``d``, which is not cut."""
         shape, cut = self.shape, self.cut and self.cut.with_dimension(d)
-        return array_type((*shape[:d], size, *shape[d:]), self.dtype, self.weak, self.varying, cut)
+        return array_type((*shape[:d], size, *shape[d:]), self.dtype, self.weak, self.varying, cut, self.memory_space)
 
     def without_dimension(self, d: int) -> ArrayType:
         """The type of the slices along dimension ``d``."""
         shape, cut = self.shape, self.cut and self.cut.without_dimension(d)
-        return array_type(shape[:d] + shape[d + 1 :], self.dtype, self.weak, self.varying, cut)
+        return array_type(shape[:d] + shape[d + 1 :], self.dtype, self.weak, self.varying, cut, self.memory_space)
 
     def strong(self) -> ArrayType:
         """The same type, not weak."""
-        return array_type(self.shape, self.dtype, False, self.varying, self.cut) if self.weak else self
+        if not self.weak:
+            return self
+        return array_type(self.shape, self.dtype, False, self.varying, self.cut, self.memory_space)
 
     def tangent(self) -> ArrayType:
-        """The type of tangents and cotangents: itself where the dtype is inexact, else of ``float0``."""
-        return self if self.dtype in ANY_INEXACT else array_type(self.shape, float0, self.weak)
+        """The type of tangents and cotangents, which lie in the device's memory: else itself where the dtype is
+        inexact, or of ``float0``.
+        """
+        return self.lying_in(Space.Device) if self.dtype in ANY_INEXACT else array_type(self.shape, float0, self.weak)
 
     def str_short(self) -> str:
         return str(self)
@@ -132,7 +164,8 @@ class ArrayType(ImmutableObject, Sized):
 
     def __str__(self) -> str:
         sizes = map(str, self.shape) if self.cut is None else self.cut.cut_sizes(self.shape)
-        plain = f"{short_name(self.dtype)}[{','.join(sizes)}]" + ("~" if self.weak else "")
+        space = "" if self.memory_space is Space.Device else f"<{self.memory_space.value}>"
+        plain = f"{short_name(self.dtype)}{space}[{','.join(sizes)}]" + ("~" if self.weak else "")
         if not self.varying:
             return plain
         return f"{plain}{{{','.join([f'{name}:{size}' for name, size in sorted(self.varying, key=str)])}}}"
@@ -140,7 +173,7 @@ class ArrayType(ImmutableObject, Sized):
     __repr__ = __str__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return array_type, (self.shape, self.dtype, self.weak, self.varying, self.cut)
+        return array_type, (self.shape, self.dtype, self.weak, self.varying, self.cut, self.memory_space)
 
 
 class SymbolicType(ArrayType):
@@ -175,27 +208,28 @@ _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 
 def array_type(
     shape: tuple[int, ...], dtype: Any, weak: bool = False, varying: frozenset[tuple[Hashable, int]] = INVARIANT,
-    cut: Any = None,
+    cut: Any = None, space: Space = Space.Device,
 ) -> ArrayType:
     """The interned type of this shape (ints and ``Extent``s), dtype (or scalar type, or name) and weakness.
 
     Raises: ShapeMismatch: it has 2**63 bytes or more.
     """
-    key = (shape, dtype, weak, varying, cut)
+    key = (shape, dtype, weak, varying, cut, space)
     cached = _INTERNED.get(key)
     if cached is not None:
         return cached
     if not isinstance(dtype, np.dtype | ExtendedDType):
-        return _INTERNED.setdefault(key, array_type(shape, np.dtype(dtype), weak, varying, cut))
+        return _INTERNED.setdefault(key, array_type(shape, np.dtype(dtype), weak, varying, cut, space))
     sizes = tuple([as_size(size) if isinstance(size, SYMBOLIC) else int(size) for size in shape])
     new: ArrayType = object.__new__(SymbolicType if Extent in map(type, sizes) else ArrayType)
     size = prod(sizes)
     if type(new) is ArrayType and max(size, *sizes, 0) * int(dtype.itemsize) >= 2**63:
         raise ShapeMismatch(f"an array must have fewer than 2**63 bytes, got {short_name(dtype)}{list(sizes)}.")
-    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, cut, size, size * int(dtype.itemsize))):
+    nbytes = size * int(dtype.itemsize)
+    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, cut, space, size, nbytes)):
         assign(new, value)
     # setdefault: two threads that create the same type get one object
-    new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying, cut), new)
+    new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying, cut, space), new)
     return new
 
 
@@ -229,15 +263,14 @@ def as_array_type(declared: Any) -> ArrayType:
     if isinstance(declared, ArrayType):
         return declared
     weak, sharding = getattr(declared, "weak_type", False), getattr(declared, "sharding", None)
-    shape = tuple(declared.shape)
-    return array_type(shape, declared.dtype, weak, cut=stated(sharding, len(shape)))
+    return stated(array_type(tuple(declared.shape), declared.dtype, weak), sharding)
 
 
-def stated(sharding: Any, rank: int) -> Any:
-    """The cut that the type of a value of this rank states, where it has this sharding; None: it is another's, or None.
+def stated(t: ArrayType, sharding: Any) -> ArrayType:
+    """The type as a value has it that has this sharding: with its cut and its memory; another's, or None, says nothing.
     """
     cut = getattr(sharding, "cut", None)
-    return cut and cut(rank)
+    return t if cut is None else t.cut_by(cut(t.ndim)).lying_in(sharding.memory_space or t.memory_space)
 
 
 float32 = np.dtype("float32")

@@ -23,12 +23,22 @@ from ...effects.base import config
 from ...effects.base.caches import AttachedCache
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.stack import Run
-from ...effects.control.checkpoint_policies import Policy, Recompute, exceeded_budget, plan_of
+from ...effects.control.checkpoint_policies import (
+    SAVEABLE,
+    Offloadable,
+    Policy,
+    Recompute,
+    Verdict,
+    exceeded_budget,
+    plan_of,
+)
 from ...effects.core.named_axes import is_root
 from ...effects.core.operation import MEMOS, Operation
+from ...effects.operations.foundations.to_memory import ToMemory
 from ...effects.programs.closure_conversion import with_inputs
 from ...effects.programs.program import Program, ResidualBuilder, memoised
 from ...effects.programs.program_cache import ProgramCache
+from ...effects.sharding.devices import space_of
 from ..analysis.dependence import effect_kinds
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record, recorder_of
@@ -201,6 +211,7 @@ class Splitter:
         self.in_rest: list[int | None] = []
         self.shared_results: dict[tuple[int, tuple[int, ...]], int] = {}  # id of the memo, operands -> known result
         self.cheap: dict[int, int] = {}  # known variable -> its equation, where the rest repeats that on demand
+        self.far: dict[int, tuple[Offloadable, Any]] = {}  # known variable -> where its residual lies, and its site
         self.residuals: dict[int, ResidualConstant] = {}  # variable of the known part -> its placeholder
         self.ordered = late is not None  # whether effects of one class keep their order
         self.late = set(late or ())  # classes of effects that are unknown from here on, where they keep their order
@@ -242,11 +253,14 @@ class Splitter:
         if self.ordered:
             self.late |= effect_kinds(op)
 
-    def may_save(self, index: int, op: Operation, args: Sequence[int]) -> bool:
+    def verdict(self, index: int, op: Operation, args: Sequence[int]) -> Verdict:
         """Whether the policy allows the known results of an equation as residuals."""
         if self.plan is None or is_root(op):
-            return True
-        return not isinstance(self.plan.verdict(index, op, [*map(self.program.type_of, args)]), Recompute)
+            return SAVEABLE
+        return self.plan.verdict(index, op, [*map(self.program.type_of, args)])
+
+    def may_save(self, index: int, op: Operation, args: Sequence[int]) -> bool:
+        return not isinstance(self.verdict(index, op, args), Recompute)
 
     def unknown_equation(self, op: Operation, args: tuple[int, ...], types: Any, site: Any) -> None:
         """Append an equation to the rest."""
@@ -270,7 +284,10 @@ class Splitter:
             if number is None:
                 number = self.shared_results[key] = self.known.append(op, operands, types, site)
             self.in_known.append(number)
-        if self.plan is not None and not self.may_save(index, op, args):
+        verdict = self.verdict(index, op, args)
+        if isinstance(verdict, Offloadable):
+            self.far.update(dict.fromkeys(range(at, at + count), (verdict, site)))
+        if isinstance(verdict, Recompute):
             again = repeated(op, [*map(self.program.type_of, args)]) if may_perform(op) else op
             first = self.rest.append(again, self.rest_numbers(args), types, site)
             self.in_rest += range(first, first + count)
@@ -296,7 +313,9 @@ class Splitter:
     def saved_or_repeated(self, n: int) -> int:
         """Bring a known variable into the rest: as a residual, or by repeating its equation where that is cheap."""
         index = self.cheap.get(n)
-        if index is None:
+        if n in self.far:
+            number = self.offloaded(n)
+        elif index is None:
             number = self.residual(self.in_known[n])
         else:
             program = self.program
@@ -304,6 +323,15 @@ class Splitter:
             number = self.rest.append(program.ops[index], operands, program.types[index], program.sites[index])
         self.in_rest[n] = number
         return number
+
+    def offloaded(self, n: int) -> int:
+        """Bring a known variable into the rest by way of another memory."""
+        verdict, site = self.far[n]
+        t, here, there = self.program.value_types()[n], space_of(verdict.src), space_of(verdict.dst)
+        leave: Any = ToMemory(there)
+        back: Any = ToMemory(here)
+        away = self.known.append(leave, self.known_numbers((n,)), t.lying_in(there), site)
+        return self.rest.append(back, (self.residual(away),), t.lying_in(here), site)
 
     def residual(self, own: Any) -> int:
         """The variable of the rest with the value of variable ``own`` of the known part."""

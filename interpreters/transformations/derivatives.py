@@ -296,8 +296,8 @@ def abstract(x: Any) -> ArrayType:
     if isinstance(x, ArrayType):
         return x
     if not isinstance(x, (Array, np.ndarray, np.generic)) and hasattr(x, "shape") and hasattr(x, "dtype"):
-        shape, weak, sharding = tuple(x.shape), getattr(x, "weak_type", False), getattr(x, "sharding", None)
-        return array_type(shape, dtypes.canonical(x.dtype), bool(weak), cut=stated(sharding, len(shape)))
+        weak, sharding = getattr(x, "weak_type", False), getattr(x, "sharding", None)
+        return stated(array_type(tuple(x.shape), dtypes.canonical(x.dtype), bool(weak)), sharding)
     return as_array(x).type
 
 

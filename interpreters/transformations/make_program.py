@@ -79,8 +79,7 @@ class ShapeDtypeStruct(ImmutableObject):
 
     @property
     def type(self) -> ArrayType:
-        cut = stated(self.sharding, len(self.shape))
-        return array_type(self.shape, dtypes.canonical(self.dtype), self.weak_type, cut=cut)
+        return stated(array_type(self.shape, dtypes.canonical(self.dtype), self.weak_type), self.sharding)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -13,7 +13,7 @@ from ...effects.operations.foundations.shapes import canonical_shape
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.named_sharding import Bounds, NamedSharding, Sharding, bounds
 from ...effects.trees import pytrees
-from ...effects.types.array_type import array_type
+from ...effects.types.array_type import array_type, stated
 from ...effects.types.dtypes import canonical
 from ..compile.placement import over
 from ..xla.array_backend import note_placement
@@ -134,7 +134,7 @@ def make_array_from_single_device_arrays(
         raise DTypeMismatch(f"{where}: the parts must have one dtype, got {', '.join(sorted(map(str, kinds)))}.")
     _check_shards(where, shape, cut, [x.type.shape for x in parts])
     over(cut.mesh)
-    kind = array_type(shape, parts[0].type.dtype, cut=cut.cut(len(shape)))
+    kind = stated(array_type(shape, parts[0].type.dtype), cut)
     return concrete(kind, None, runtime.assemble([x.buffer for x in parts], *_stored(kind, cut)))
 
 
@@ -170,9 +170,10 @@ def _assemble(
     kind = array_type(shape, dtype)
     if sharding.num_devices == 1 and not hasattr(sharding, "mesh"):
         (device,) = sharding._device_assignment
-        note_placement(device)
-        return concrete(kind, None, runtime.put(parts[0], device))
+        note_placement(device, sharding.memory_kind)
+        where = runtime.sharding(device, sharding.memory_kind)
+        return concrete(stated(kind, sharding), None, runtime.put_at(parts[0].copy(), where))
     cut = over_mesh(sharding)
     over(cut.mesh)
-    kind = kind.cut_by(cut.cut(len(shape)))
+    kind = stated(kind, cut)
     return concrete(kind, None, runtime.spread_parts(parts, *_stored(kind, cut)))

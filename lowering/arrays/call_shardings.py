@@ -10,13 +10,13 @@ from ...effects.base.errors import BadArgument, DeviceMismatch
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
+from ...effects.operations.foundations.to_memory import in_memory
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import interpret
-from ...effects.sharding.devices import memory_kinds
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
-from ...effects.types.array_type import ArrayType
+from ...effects.types.array_type import ArrayType, stated
 from ...interpreters.core.record import record_apart
 from ...interpreters.core.trace_cache import Trace, TraceRequest
 from ..compile.placement import Placement, committed, on_device, over
@@ -40,12 +40,6 @@ class CallShardings(NamedTuple):
         for leaf in pytrees.leaves(self.results, is_requested):
             if leaf is not None and not is_requested(leaf):
                 requested("jit out_shardings", leaf)
-            devices = _devices(leaf) if isinstance(leaf, Sharding) else ()
-            if devices and leaf.memory_kind != memory_kinds(devices[0]).default:
-                raise BadArgument(
-                    f"jit: results must lie in the memory {memory_kinds(devices[0]).default!r}, got {leaf}.",
-                    hint="device_put(y, sharding) moves them.",
-                )
 
     def of_arguments(self, args: Any, kwargs: dict[str, Any]) -> list[Any]:
         """The sharding specified for each leaf of the dynamic arguments, else None. Raises: BadArgument, TreeMismatch.
@@ -139,7 +133,8 @@ def _devices(sharding: Sharding) -> tuple[Any, ...]:
 def constrained(xs: Sequence[Any], shardings: Sequence[Sharding | None]) -> list[Any]:
     """The arrays of a program, each constrained to its sharding, if it has one."""
     return [
-        x if s is None else perform(ShardingConstraint(over_mesh(s)), as_array(x)) for x, s in zip(xs, shardings)
+        x if s is None else in_memory(perform(ShardingConstraint(over_mesh(s)), as_array(x)), s.memory_space)
+        for x, s in zip(xs, shardings)
     ]
 
 
@@ -155,24 +150,33 @@ def described_placement(leaves: Sequence[Any], name: str, names: Callable[[int],
 
 
 def with_argument_cuts(request: TraceRequest, shardings: Sequence[Sharding | None]) -> TraceRequest:
-    """The request of a trace on arguments whose types state the cuts of these shardings."""
-    cuts = tuple([s and s.cut(len(t.shape)) for s, t in zip(shardings, request.types)])
-    if not any(cuts):
+    """The request of a trace on arguments whose types state the cuts and memories of these shardings."""
+    said = [None if s is None else stated(t, s) for s, t in zip(shardings, request.types)]
+    types = tuple([t if s is None or (s.cut is None and s.memory_space is t.memory_space) else s
+                   for s, t in zip(said, request.types)])
+    if types == request.types:
         return request
-    types = tuple([t if cut is None else t.cut_by(cut) for t, cut in zip(request.types, cuts)])
-    return request._replace(types=types, key=(*request.key, cuts))
+    return request._replace(types=types, key=(*request.key, types))
 
 
 def with_result_cuts(trace: Trace, shardings: Sequence[Sharding | None]) -> Trace:
-    """The trace of the function whose results are resharded along explicit axes."""
-    explicit = [s if s is not None and over_mesh(s).mesh.explicit_axes else None for s in shardings]
+    """The trace of the function whose results are resharded along explicit axes, and moved to other memories."""
     recorded = trace.recorded
+    moves = [s is not None and s.memory_space not in (None, t.memory_space)
+             for s, t in zip(shardings, recorded.out_types)]
+    explicit = [
+        s if s is not None and (moved or over_mesh(s).mesh.explicit_axes) else None
+        for s, moved in zip(shardings, moves)
+    ]
     if not any(explicit):
         return trace
 
     def resharded(*xs: Any) -> Any:
         ys = interpret(recorded, xs)
-        return [y if s is None else reveal(y, s.cut(len(y.type.shape))) for y, s in zip(ys, explicit)], None
+        return [
+            y if s is None else in_memory(reveal(y, s.cut(len(y.type.shape))), s.memory_space)
+            for y, s in zip(ys, explicit)
+        ], None
 
     program, _ = record_apart(resharded, recorded.in_types)
     closed = close(program)

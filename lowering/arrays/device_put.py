@@ -16,10 +16,12 @@ from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.jax_contexts import check_transfer, explicit_transfers
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
+from ...effects.operations.foundations.to_memory import in_memory
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.trees import pytrees
+from ...effects.types.array_type import Space, stated
 from ..compile.placement import over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
@@ -42,8 +44,8 @@ def device_put(
     Inside of a program it is ``with_sharding_constraint``; a single device is then chosen when that is compiled.
 
     Args:
-        device: a device, a sharding, a PartitionSpec over the mesh in force, or a tree of them, a prefix of ``x``;
-            without it arrays stay where they are, and numbers become arrays.
+        device: a device, a sharding, a PartitionSpec over the mesh in force, a memory (``memory.Space``), or a tree of
+            them, a prefix of ``x``; without it arrays stay where they are, and numbers become arrays.
         donate: whether the arrays may be deleted. may_alias: False: an array that is there already is copied, too.
             Each for all arrays, or a tree of them, a prefix of ``x``.
 
@@ -51,7 +53,7 @@ def device_put(
     NotAnArray: a leaf is no array.
     """
     leaves, tree = pytrees.flatten(x)
-    places = pytrees.broadcast_prefix(device, x, lambda y: is_requested(y) or runtime.is_device(y), what="device_put")
+    places = pytrees.broadcast_prefix(device, x, is_destination, what="device_put")
     donated = pytrees.broadcast_prefix(donate, x, what="device_put donate")
     aliased = pytrees.broadcast_prefix(may_alias, x, lambda y: y is None, what="device_put may_alias")
     placed = []
@@ -65,10 +67,19 @@ def device_put(
     return pytrees.unflatten(tree, placed)
 
 
+def is_destination(x: Any) -> bool:
+    """Whether a value is a leaf of a tree of places to put arrays; None is one, too."""
+    return isinstance(x, Space) or is_requested(x) or bool(runtime.is_device(x))
+
+
 def destination(where: str, target: Any) -> Any:
-    """The sharding that a device, sharding or spec denotes; None for None. Raises: BadArgument: it is none of these."""
-    if target is None:
-        return None
+    """The sharding that a device, sharding or spec denotes; a memory or None itself. Raises: BadArgument: it is none of
+    these.
+    """
+    if target is Space.Any:
+        raise BadArgument(f"{where}: Space.Any is no memory to move to.", hint="Space.Device or Space.Host.")
+    if target is None or isinstance(target, Space):
+        return target
     if runtime.is_device(target):
         return SingleDeviceSharding(target)
     if not is_requested(target):
@@ -79,22 +90,27 @@ def destination(where: str, target: Any) -> Any:
     return requested(where, target)
 
 
-def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array:
+def _put(leaf: Any, sharding: Sharding | Space | None, name: Callable[[], str]) -> Array:
     """The array with this sharding; while a program is traced, a sharding constraint. ``name`` names it in errors."""
     x = as_array(leaf)
+    if isinstance(sharding, Space):
+        if STACK.get() is not BASE or sharding is x.type.memory_space:
+            return in_memory(x, sharding)
+        sharding = x.sharding.lying_in(sharding)
     if current().guarded and STACK.get() is BASE:
         with explicit_transfers():
             _guard(leaf, x, sharding)
     if STACK.get() is not BASE:
-        return perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
+        x = perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
+        return in_memory(x, sharding and sharding.memory_space)
     if x.run is not None:
         raise escaped_box_error(x)
     if sharding is None:
         return x
     sharding.check_fit("device_put", name, x.type.shape)
     placed = place(x, sharding)  # type: ignore[arg-type]
-    cut = sharding.cut(len(x.type.shape))
-    return placed if placed.type.cut == cut else concrete(placed.type.cut_by(cut), placed._value, placed._buffer)
+    kind = stated(placed.type, sharding)
+    return placed if placed.type is kind else concrete(kind, placed._value, placed._buffer)
 
 
 def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
@@ -113,12 +129,14 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     committed = buffer is not None and runtime.is_committed(buffer)
     if isinstance(sharding, NamedSharding):
         over(sharding.mesh)
+        note_placement(sharding._device_assignment[0], sharding.memory_kind)
         where = runtime.sharding_over(sharding, len(storage(x.type)[0]))
         if committed and buffer._sharding is where:
             return x
         if committed and runtime.devices_of(buffer) == sharding._device_assignment:
             whole = concrete(x.type.cut_by(None), None, buffer)
             moved = perform(ShardingConstraint(sharding.automatic), whole)  # by the devices themselves
+            moved = in_memory(moved, sharding.memory_space)
             return concrete(x.type, None, runtime.in_words_of(moved.buffer, where))
         if not sharding.is_fully_addressable:
             _check_same(x, sharding)

@@ -65,7 +65,8 @@ def over_mesh(sharding: Sharding) -> NamedSharding:
     if isinstance(sharding, NamedSharding):
         return sharding
     (device,) = sharding._device_assignment
-    return NamedSharding(Mesh(np.array([device]), ("device",)), PartitionSpec())
+    mesh = Mesh(np.array([device]), ("device",))
+    return NamedSharding(mesh, PartitionSpec(), memory_kind=sharding.memory_kind)
 
 
 def for_leaves(where: str, shardings: Any, tree: Any) -> list[Any]:

@@ -29,6 +29,7 @@ from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
 from ...effects.programs.program_cache import scopes_in
 from ...effects.programs.unhandled_effects import unhandled
+from ...effects.sharding.devices import kind_of
 from ...effects.sharding.mesh import Mesh
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.cut_constraints import with_constraints
@@ -81,12 +82,18 @@ class LoadedExecutable:
         self.used_inputs = used_inputs
         self.aliases = aliases if placement.mesh is None else _kept(aliases, program, used_inputs, executable)
         self.placement = placement
-        self.places = executable.arguments or (runtime.sharding(executable.devices[0]),) * len(used_inputs)
+        self.places = executable.arguments or _on_one_device(executable.devices[0], program, used_inputs)
         self.executable = executable
         self.device = executable.devices[0]
         self.execute_committed = launch(executable.bind())
         on_one = placement.mesh is None
         self.execute = launch(executable.bind(committed=False)) if on_one else self.execute_committed
+
+
+def _on_one_device(device: Any, program: Program, used_inputs: Sequence[int]) -> tuple[Any, ...]:
+    """The runtime's shardings of the used inputs of a program of one device."""
+    spaces = [program.in_types[n].memory_space for n in used_inputs]
+    return tuple([runtime.sharding(device, kind_of(space, device)) for space in spaces])
 
 
 def _kept(
@@ -326,7 +333,10 @@ def _places(lowered: LoweredProgram) -> Any:
     named = [sharding.mesh for sharding in lowered.placement.arguments if sharding is not None]
     every = dict.fromkeys([mesh, *named, *[each for each in meshes(program) if isinstance(each, Mesh)]])
     ranked = [
-        [None if s is None else runtime.sharding_over(s, len(storage(t)[0])) for s, t in zip(shardings, types)]
+        [
+            None if s is None else runtime.sharding_over(s.lying_in(t.memory_space), len(storage(t)[0]))
+            for s, t in zip(shardings, types)
+        ]
         for shardings, types in (
             (lowered.placement.arguments, program.in_types), (lowered.placement.results, program.out_types)
         )
@@ -335,16 +345,16 @@ def _places(lowered: LoweredProgram) -> Any:
 
 
 def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:
-    """For each donated input the first result of its shape and dtype that aliases no other input; else None."""
+    """For each donated input the first result of its shape, dtype and memory that aliases no other input; else None."""
     free: dict[Any, list[int]] = {}
     if not any(donated):
         return (None,) * len(donated)
     for i, t in reversed(list(enumerate(program.out_types))):
-        free.setdefault(storage(t), []).append(i)
+        free.setdefault((storage(t), t.memory_space), []).append(i)
     aliases: list[int | None] = []
     unusable = []
     for t, yes in zip(program.in_types, donated):
-        results = free.get(storage(t)) if yes else None
+        results = free.get((storage(t), t.memory_space)) if yes else None
         aliases.append(results.pop() if results else None)
         if yes and aliases[-1] is None:
             unusable.append(str(t))

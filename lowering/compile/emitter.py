@@ -20,7 +20,7 @@ from ...effects.programs.program import Program
 from ...effects.programs.program_cache import scopes_in
 from ...effects.sharding.mesh import AbstractMesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
-from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.array_type import ArrayType, Space, array_type
 from ...effects.types.dtypes import float4_e2m1fn, float32, is_bool, is_inexact, is_integer, is_unsigned, to_real
 from ...effects.types.extent import Extent
 from ...effects.types.sized import extents_in
@@ -35,6 +35,9 @@ from .host_calls import host_call
 from .manual_computation import device_number
 from .scoped_locations import equations_to_emit
 from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced, top
+
+MEMORY_KINDS = {Space.Device: "device", Space.Host: "pinned_host"}
+"""XLA's names of memories."""
 
 
 class SsaValue(NamedTuple):
@@ -356,6 +359,7 @@ class Emitter:
         number = len(values)
         lines = self.lines
         rules: dict[Any, tuple[Any, str | None, bool]] = {}
+        near: dict[int, SsaValue] = {}  # copies, in the device's memory, of values that lie in the host's
         for i, (op, args, out) in enumerate(equations_to_emit(self, program)):
             kind = type(op)
             rule, mnemonic, every = rules.get(kind) or rules.setdefault(kind, _rule(kind))
@@ -365,13 +369,19 @@ class Emitter:
                 name = ids[number] = f"%{self.count}"
                 types[number] = out
                 self.count += 1
-                operands = ids[args[0]] if len(args) == 1 else f"{ids[args[0]]}, {ids[args[1]]}"
-                lines.append(f"    {name} = {mnemonic} {operands} : {tensor(out)}")
+                given = ids[args[0]] if len(args) == 1 else f"{ids[args[0]]}, {ids[args[1]]}"
+                lines.append(f"    {name} = {mnemonic} {given} : {tensor(out)}")
                 number += 1
                 continue
             self.made = out
             self.here = program, i
-            y = rule(op, self, *[SsaValue(ids[n], types[n]) for n in args])
+            operands = [SsaValue(ids[n], types[n]) for n in args]
+            if not (op.keeps_memory or op.bodied) and Space.Host in [v.type.memory_space for v in operands]:
+                for n, v in zip(args, operands):
+                    if n not in near:
+                        near[n] = self.in_memory(v, Space.Device)
+                operands = [near[n] for n in args]
+            y = rule(op, self, *operands)
             for name, t in op.as_results(y):
                 ids[number] = name
                 types[number] = t
@@ -459,6 +469,15 @@ class Emitter:
     def sharding_constraint(self, x: SsaValue, sharding: NamedSharding) -> SsaValue:
         cut = self.sharding(sharding, x.type)
         return self.new(f"sdy.sharding_constraint {x.name} {cut} : {tensor(x.type)}", x.type)
+
+    def in_memory(self, x: SsaValue, space: Space) -> SsaValue:
+        """The value in this memory; itself where it lies there."""
+        if x.type.memory_space is space:
+            return x
+        kind = f'{{_xla_buffer_placement = "{MEMORY_KINDS[space]}"}}'
+        attributes = f"{{has_side_effect = true, mhlo.frontend_attributes = {kind}}}"
+        moved = f"stablehlo.custom_call @annotate_device_placement({x.name}) {attributes} : {signature([x], x.type)}"
+        return self.new(moved, x.type.lying_in(space))
 
     def device_number(self) -> SsaValue:
         """The number of the device that executes the region of a ``ShardMap``, in its mesh."""

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import MeshAxes, sdy_axis
 from ...effects.sharding.named_sharding import NamedSharding
-from ...effects.types.array_type import ArrayType
+from ...effects.types.array_type import ArrayType, Space
 from ..xla.host_callbacks import HostCall
-from .emitter import Emitter, function, identifier
+from .emitter import MEMORY_KINDS, Emitter, function, identifier
 
 
 class StablehloModule(NamedTuple):
@@ -39,10 +39,13 @@ class EntryEmitter(Emitter):
         return f"{tables}module @{identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
 
     def place(self, sharding: NamedSharding | None, type: ArrayType) -> list[str]:
-        """The attribute of an argument or result of this sharding, if it has one."""
+        """The attributes of an argument or result: its sharding, if it has one, and its memory, if that is the host's.
+        """
+        far = type.memory_space is Space.Host
+        memory = [f'mhlo.memory_kind = "{MEMORY_KINDS[Space.Host]}"'] if far else []
         if sharding is None or self.mesh_of_all is None:
-            return []
-        return [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}"]
+            return memory
+        return [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}", *memory]
 
 
 def lower_program(
@@ -63,7 +66,8 @@ def lower_program(
     cuts = arguments or (None,) * len(program.in_types)
     shared = [[text] if text else [] for text in aliases] or [[]] * len(program.in_types)
     notes = [attributes(emit.place(s, t) + a) for s, t, a in zip(cuts, program.in_types, shared)]
-    made = [attributes(emit.place(s, t)) for s, t in zip(results, program.out_types)]
+    cuts = results or (None,) * len(program.out_types)
+    made = [attributes(emit.place(s, t)) for s, t in zip(cuts, program.out_types)]
     main = function(emit, program, "public @main", notes, made)
     return StablehloModule(emit.module(name, main), tuple(emit.calls))
 

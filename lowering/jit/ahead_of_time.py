@@ -85,7 +85,7 @@ def described(t: ArrayType, sharding: Any = None) -> ShapeDtypeStruct:
 
 def _public(where: Any) -> Any:
     """The package's sharding of one of the runtime's."""
-    return getattr(where, "named", None) or SingleDeviceSharding(where._device)
+    return getattr(where, "named", None) or SingleDeviceSharding(where._device, memory_kind=where._memory_kind)
 
 
 def _formats(types: Sequence[ArrayType], shardings: Sequence[Any]) -> list[Any]:

@@ -17,9 +17,10 @@ from ...effects.base import config
 from ...effects.base.errors import DeletedArray, ShapeMismatch
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.jax_contexts import check_transfer
+from ...effects.sharding.devices import kind_of
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
 from ...effects.sharding.partition_spec import PartitionSpec
-from ...effects.types.array_type import ArrayType
+from ...effects.types.array_type import ArrayType, Space
 from .host_callbacks import raise_translated
 from .lazy import runtime
 from .stablehlo_types import storage
@@ -96,6 +97,8 @@ class XlaBackend:
             check_transfer("host_to_device", str(type))
         if not value.dtype.itemsize:  # float0, as ``storage`` says
             value = np.zeros(value.shape, bool)
+        if type.memory_space is not Space.Device:
+            return runtime.put_at(value, runtime.sharding(device, kind_of(type.memory_space, device)))
         # concrete arrays are never written to, so the device may share their memory
         return runtime.putter(device, copy=False, committed=False)(value)
 
@@ -133,7 +136,7 @@ class XlaBackend:
             where = sharding.with_spec(PartitionSpec(*tuple(sharding.spec)[1:]))
             place: Any = partial(runtime.spread, where=runtime.sharding_over(where, len(storage(kind)[0])))
         else:
-            place = runtime.putter(*sharding._device_assignment)
+            place = partial(runtime.put_at, where=x.buffer._sharding)
         return [concrete(kind, None, place(np.asarray(row))) for row in x.value]
 
     def pointer(self, buffer: Any) -> int:

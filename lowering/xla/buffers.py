@@ -77,10 +77,11 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
     if own is where:
         return True
     if hasattr(own, "named") and hasattr(where, "named"):
-        same = own._internal_device_list == where._internal_device_list
-        return bool(same and own._hlo_sharding == where._hlo_sharding)
-    one_each = not hasattr(own, "named") and not hasattr(where, "named")
-    return one_each and own._device == where._device and own._memory_kind == where._memory_kind
+        same = own._internal_device_list == where._internal_device_list and own._hlo_sharding == where._hlo_sharding
+    else:
+        one_each = not hasattr(own, "named") and not hasattr(where, "named")
+        same = one_each and own._device == where._device
+    return bool(same and own._memory_kind == where._memory_kind)
 
 
 def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
@@ -235,7 +236,8 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
     shape = named_sharding(buffer).shard_shape(buffer.aval.shape)  # type: ignore[union-attr]
     kind = aval(shape, buffer.aval.dtype)
     devices = buffer._sharding._internal_device_list.addressable_device_list
-    return [part._rewrap_with_aval_and_sharding(kind, sharding(device)) for part, device in zip(parts, devices)]
+    where = [sharding(device, buffer._sharding._memory_kind) for device in devices]
+    return [part._rewrap_with_aval_and_sharding(kind, each) for part, each in zip(parts, where)]
 
 
 def _view_memory(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:

@@ -62,7 +62,8 @@ class Executable:
         self.arguments: tuple[BufferSharding, ...] = () if places is None else tuple(places[1])
         # of each result
         self.shardings: tuple[BufferSharding, ...] = (
-            (sharding(self.devices[0]),) * len(self.results) if places is None else self._sharded(*places)
+            tuple([sharding(self.devices[0], kind) for kind in self._memory_kinds()])
+            if places is None else self._sharded(*places)
         )
         self._joint: tuple[frozenset[int], str, int] | None = None  # who meets in the program, once it was launched
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
@@ -73,9 +74,14 @@ class Executable:
         """The shardings of the results: as wanted, else as XLA chose, in the words of an argument if it can."""
         chosen = self.loaded.get_output_shardings() or [None] * len(self.results)
         return tuple([
-            known or chosen_sharding(made, len(kind.shape), meshes, arguments)
-            for known, made, kind in zip(wanted, chosen, self.results)  # XLA has one for a program without results too
-        ])
+            known or chosen_sharding(made, len(kind.shape), meshes, arguments, memory)
+            for known, made, kind, memory in zip(wanted, chosen, self.results, self._memory_kinds())
+        ])  # XLA has a sharding for a program without results too
+
+    def _memory_kinds(self) -> Sequence[str]:
+        """The kind of memory of each result."""
+        kinds: Sequence[str] = self.loaded.get_output_memory_kinds()[0] if self.results else ()
+        return kinds
 
     def bind(self, committed: bool = True) -> Callable[[Sequence[Buffer]], list[Buffer]]:
         """The call as a function of the list of argument buffers; ``committed``: its results are so.

@@ -27,6 +27,7 @@ from ...types.array_type import ArrayType
 class ShardingConstraint:
     sharding: NamedSharding
     states_cut = True
+    keeps_memory = True
 
     @property
     def mesh(op) -> Any:
