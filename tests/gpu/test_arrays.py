@@ -78,6 +78,8 @@ def test_a_branch_for_each_platform(cpu):
     assert float(hx.jit(f)(0.0)) == 2.0
     with hx.default_device(cpu):
         assert float(hx.jit(f)(0.0)) == 1.0
+    assert float(hx.jit(f, device=cpu)(0.0)) == float(hx.jit(f)(hx.device_put(0.0, cpu))) == 1.0
+    assert float(f(0.0)) == 2.0
 
 
 def test_a_donated_argument_is_deleted_and_its_memory_used_again(gpu):
