@@ -125,7 +125,7 @@ def test_the_plugin_is_loaded_once_under_a_name_of_its_own(monkeypatch, tmp_path
     monkeypatch.setattr(platforms, "_register_cuda_targets", lambda package, api: done.append((package, api)))
     for _ in range(2):
         platforms._load_cuda_plugin("13", tmp_path / "xla_cuda_plugin.so")
-    assert done == ["handlax_cuda", ("jax_cuda13_plugin", "api")] and loaded == {"cuda", "handlax_cuda"}
+    assert done == ["oneapi", ("jax_cuda13_plugin", "api")] and loaded == {"cuda", "oneapi"}
 
 
 def test_processes_meet_before_they_make_clients_of_gpus_and_end_with_one_that_fails(monkeypatch, tmp_path):
@@ -140,7 +140,7 @@ def test_processes_meet_before_they_make_clients_of_gpus_and_end_with_one_that_f
     monkeypatch.setattr(platforms.xc, "make_c_api_client", lambda *facts: done.append(facts))
     platforms._make_cuda_client(joined)
     options = {"memory_fraction": 0.5, "node_id": 1}
-    assert done == [("the GPUs", 7), ("handlax_cuda", options, "the runtime's")] and joined.on_failure == "ends"
+    assert done == [("the GPUs", 7), ("oneapi", options, "the runtime's")] and joined.on_failure == "ends"
 
 
 def test_the_port_told_is_that_of_the_collectives_alone(monkeypatch):
