@@ -239,10 +239,7 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
 
 
 def _view_memory(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
-    size = buffer.on_device_size_in_bytes()
-    if size == 0:
-        return np.empty(shape, dtype)
-    memory = (ctypes.c_char * size).from_address(pointer(buffer))
+    memory = (ctypes.c_char * buffer.on_device_size_in_bytes()).from_address(pointer(buffer))
     memory.owner = buffer  # the array's chain of bases now references the buffer
     return np.frombuffer(memory, dtype=dtype).reshape(shape)
 

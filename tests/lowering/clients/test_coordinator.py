@@ -61,15 +61,29 @@ def test_a_visitor_that_is_none_of_the_processes_is_sent_away(meeting, stranger)
         assert line_of(other) and other.recv(1) == b""
 
 
-@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("index", [0, 1, 2])
 def test_a_process_says_its_line_and_no_more(index):
     ours, theirs = socket.socketpair()
     with ours, theirs:
         visitor = coordinator.Visitor(ours)
         theirs.sendall(hello(theirs, index))
-        assert visitor.hears(SECRET, 2) and visitor.index == index
+        assert visitor.hears(SECRET, 2) == (index < 2) and visitor.index == (index if index < 2 else -1)
         theirs.sendall(b"more")
         assert not visitor.hears(SECRET, 2)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the system has one version of addresses")
+def test_who_listens_everywhere_is_reached_by_addresses_of_both_versions():
+    with coordinator.listen("[::]:0") as listener:
+        for host in ("127.0.0.1", "::1"):
+            with socket.create_connection((host, listener.getsockname()[1]), timeout=60), listener.accept()[0]:
+                pass
+
+
+def test_nobody_has_come_before_the_first_moment(meeting):
+    gather, visit = meeting
+    visit(0)
+    assert gather(1, 0.0) == {}
 
 
 def test_a_port_is_connected_while_a_connection_to_it_is_open():
