@@ -46,9 +46,8 @@ def putter(device: Device, *, copy: bool = True, committed: bool = True) -> Call
                 return _device_put(kind, where, [array], devices, committed, False, semantics, True)
         array = np.asarray(array)
         kind = aval(array.shape, array.dtype)
-        if array.dtype is not kind.dtype:
-            array = array.astype(kind.dtype, copy=False)
-        return _device_put(kind, where, [array], devices, committed, False, semantics, True)
+        native = array.astype(kind.dtype, copy=False)
+        return _device_put(kind, where, [native], devices, committed, False, semantics, True)
 
     return put_here
 

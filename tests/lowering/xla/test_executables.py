@@ -171,8 +171,8 @@ def test_key_facts_have_the_environment_that_xla_reads():
 
 def test_key_facts_of_a_gpu_have_its_kind_and_nothing_of_the_host_s_processor(device):
     gpu = SimpleNamespace(device_kind="NVIDIA H200")
-    client = SimpleNamespace(platform="cuda", platform_version="cuda 13", local_devices=lambda: [gpu])
-    facts = executables._machine_facts(client)
+    facts = executables._machine_facts(
+        type("Client", (), {"platform": "cuda", "platform_version": "cuda 13", "local_devices": lambda: [gpu]}))
     assert b"NVIDIA H200" in facts and executables._cpu_features().encode() not in facts
     assert executables._cpu_features().encode() in executables._machine_facts(device.client)
 
