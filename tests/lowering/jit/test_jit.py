@@ -53,9 +53,9 @@ def either_way(request):
 
 @pytest.mark.parametrize("x", [2, 2.5, True, 1j, np.float32(3), np.int64(4), np.arange(3), np.float16(1)])
 def test_every_kind_of_number_goes_in_the_quick_way_and_the_slow_way(x):
-    f, g = hx.jit(lambda x: x + x), hx.jit(lambda xs, n: xs[0] * n, static_argnums=1)
+    f, g = hx.jit(lambda x: x + x), hx.jit(lambda xs, n: xs[n] + xs[0], static_argnums=1)
     expected = (lambda x: x + x)(hx.device_put(x))
-    for y in (f(x), f(x), g([x], 2), g([x], 2)):
+    for y in (f(x), f(x), g([x], 0), g([x], 0)):
         assert type(y) is ConcreteArray and y.type is expected.type
         np.testing.assert_array_equal(np.asarray(y), np.asarray(expected))
 
