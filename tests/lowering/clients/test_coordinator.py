@@ -5,9 +5,12 @@ import threading
 from contextlib import ExitStack, suppress
 
 import pytest
+from helpers.other_threads import OtherThread
 
+from handlax.errors import ProcessFailure
 from handlax.lowering.clients import coordinator
 from handlax.lowering.clients.coordinator import Duplicate, proof_of
+from handlax.lowering.clients.processes import Membership, connect
 
 SECRET = "swordfish"
 
@@ -129,6 +132,16 @@ def test_two_processes_of_one_number_are_both_named_to_both(meeting):
         gather(3, 60.0)
     for visitor in (first, second, *visits):
         assert visitor.makefile("r").readlines()[-1] == "duplicate 1 a:17 b:4\n"
+
+
+def test_a_process_whose_number_another_one_has_names_both(meeting):
+    gather, visit = meeting
+    address = f"127.0.0.1:{visit(1, name='a:17').getpeername()[1]}"
+    gathering = OtherThread(gather, 2, 60.0)
+    with pytest.raises(ProcessFailure, match=r"process 1 is there twice, .*a:17"):
+        connect(Membership(address, 2, 1, address, start_timeout=60, secret=SECRET))
+    with pytest.raises(Duplicate):
+        gathering.result()
 
 
 def test_many_silent_visitors_hold_up_no_process(meeting, monkeypatch):

@@ -128,7 +128,7 @@ def test_libraries_of_nvidia_are_loaded_where_they_are_installed(monkeypatch, tm
     monkeypatch.delitem(sys.modules, "nvidia", raising=False)
     library = shutil.copy(sys.modules["_ctypes"].__file__, folder / "libcudart.so.13")
     loaded = lambda: ctypes.CDLL(str(library), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    with pytest.raises(OSError, match="libcudart|dlopen"):
+    with pytest.raises(OSError, match=r"libcudart|dlopen"):
         loaded()
     platforms._preload_nvidia_libraries()
     assert loaded()

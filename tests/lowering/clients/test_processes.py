@@ -341,22 +341,6 @@ def test_who_is_missing_at_the_start_is_named(index, seconds, expected):
     assert connection() is None
 
 
-def test_two_of_one_number_are_named():
-    def tell(listener):
-        with listener.accept()[0] as visitor:
-            visitor.sendall(b"17\n")
-            assert processes._line_of(visitor).startswith("1 ")
-            visitor.sendall(b"duplicate 1 a:17 b:4\n")
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(60)
-        telling = OtherThread(tell, listener)
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        with pytest.raises(ProcessFailure, match="process 1 is there twice, a:17 and b:4"):
-            connect(Membership(address, 2, 1, address, start_timeout=60))
-        telling.result()
-
-
 def test_who_comes_while_others_are_about_to_end_comes_again():
     visits = []
 

@@ -76,7 +76,7 @@ def test_a_wrong_text_is_refused_with_its_line(device):
 
 def test_a_wrong_program_of_bytes_has_no_lines(device):
     text = add_text(body="%0 = stablehlo.add %a, %q").encode()
-    with pytest.raises(CompileError, match="XLA must be able to compile the program, got .*undeclared SSA value"):
+    with pytest.raises(CompileError, match=r"XLA must be able to compile the program, got .*undeclared SSA value"):
         jaxlib_runtime.compile(text, devices=[device], results=[((8,), np.float32)])
 
 
@@ -165,7 +165,7 @@ def test_key_facts_follow_options_and_nothing_else(device):
 
 
 def test_key_facts_have_the_environment_that_xla_reads():
-    code = "from handlax.lowering.xla import jaxlib_runtime as r; print(r.cache_key_facts([r.backend().default_device]))"
+    code = "from handlax.lowering.xla import jaxlib_runtime as r; print(r.cache_key_facts(r.backend().devices))"
     assert "XLA_FLAGS=--xla_dump_to=" in in_new_process(code, XLA_FLAGS="--xla_dump_to=", HANDLAX_PLATFORMS="cpu")
 
 
