@@ -144,6 +144,11 @@ def test_what_is_rounded_loosely_is_named():
         assert loose_operations(hx.make_program(f)(X)) == found
 
 
+def test_each_operation_takes_time_to_compile():
+    costs = [estimate(hx.make_program(f)(X)).compile for f in (lax.exp, lambda x: lax.exp(x) * 2)]
+    assert costs[0] < costs[1]
+
+
 def test_a_sampler_is_compiled_no_earlier_than_what_it_rounds_loosely():
     key, n = random.key(3), 100_000
     program = record_apart(lambda key: ([random.lognormal(key, 0.5, (n,))], None), [key.type])[0]

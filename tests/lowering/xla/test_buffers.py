@@ -148,6 +148,8 @@ print(r.device_of(y) == b, r.copy_to_device(y, b) is y, r.to_numpy(y, y.aval.dty
 def test_a_copy_to_other_devices_cut_alike_lies_there():
     whole = [hx.NamedSharding(hx.sharding.Mesh(hx.devices()[i : i + 2], ("i",)), hx.P("i")) for i in (0, 2, 1)]
     x = hx.device_put(np.arange(4.0), whole[0])
+    lies = [buffers.lies_at(x.buffer, jaxlib_runtime.sharding_over(where, 1)) for where in whole]
+    assert lies == [True, False, False]
     for where in whole:
         x = hx.device_put(x, where)
         assert x.devices() == {*where.device_set} and x.tolist() == [0, 1, 2, 3]
