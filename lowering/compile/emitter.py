@@ -405,7 +405,7 @@ class Emitter:
     ) -> list[SsaValue]:
         """A while loop: apply ``step`` while ``more`` holds; both emit operations on values."""
         types = [v.type for v in values]
-        if not types:  # a loop without carry: its body has no effects, so no iteration is needed
+        if not types:  # without a carry the test gives the same each time: a loop that ends has no iteration
             return []
         test = self.region(types, lambda *vs: [more(*vs)])
         return self.ops("while", *values, types=types, regions=f"({test[1:-1]}, {self.region(types, step)[1:-1]})")

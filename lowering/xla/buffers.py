@@ -46,9 +46,8 @@ def putter(device: Device, *, copy: bool = True, committed: bool = True) -> Call
                 return _device_put(kind, where, [array], devices, committed, False, semantics, True)
         array = np.asarray(array)
         kind = aval(array.shape, array.dtype)
-        if array.dtype is not kind.dtype:
-            array = array.astype(kind.dtype, copy=False)
-        return _device_put(kind, where, [array], devices, committed, False, semantics, True)
+        native = array.astype(kind.dtype, copy=False)
+        return _device_put(kind, where, [native], devices, committed, False, semantics, True)
 
     return put_here
 
@@ -240,10 +239,7 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
 
 
 def _view_memory(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
-    size = buffer.on_device_size_in_bytes()
-    if size == 0:
-        return np.empty(shape, dtype)
-    memory = (ctypes.c_char * size).from_address(pointer(buffer))
+    memory = (ctypes.c_char * buffer.on_device_size_in_bytes()).from_address(pointer(buffer))
     memory.owner = buffer  # the array's chain of bases now references the buffer
     return np.frombuffer(memory, dtype=dtype).reshape(shape)
 

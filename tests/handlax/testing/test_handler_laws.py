@@ -314,6 +314,11 @@ def test_a_handler_that_breaks_the_law_is_found_and_the_nest_is_shown():
         check_handler(hx.handler({Count: forgetful}), 0, performs=count, examples=3, seconds=1.0)
 
 
+def test_what_fails_before_it_performs_anything_shows_its_own_error():
+    with pytest.raises(ZeroDivisionError):
+        check_handler(counting(), 0, performs=lambda x: 1 / 0)
+
+
 def test_logs_pass_where_lengths_are_known():
     log = hx.handler({Mean: lambda log, op, x: ((*log, x), x)}, moves=hx.append)
 

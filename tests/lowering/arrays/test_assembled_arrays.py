@@ -58,9 +58,10 @@ def test_parts_of_other_shapes_or_devices_are_refused():
         hx.make_array_from_callback(X.shape, sharding, lambda index: X)
     with pytest.raises(errors.ShapeMismatch, match="dimension 0 of the local data"):
         hx.make_array_from_process_local_data(sharding, X[:5], X.shape)
-    with pytest.raises(errors.DeviceMismatch, match="an array on each of the devices"):
-        hx.make_array_from_single_device_arrays(X.shape, sharding, [hx.device_put(X, DEVICES[0])])
     parts = [hx.device_put(X, device) for device in DEVICES]
+    for other in (parts[:1], [*parts, parts[0]]):
+        with pytest.raises(errors.DeviceMismatch, match="an array on each of the devices"):
+            hx.make_array_from_single_device_arrays(X.shape, sharding, other)
     with pytest.raises(errors.ShapeMismatch, match="has the shape"):
         hx.make_array_from_single_device_arrays(X.shape, sharding, parts)
 

@@ -8,6 +8,7 @@ import handlax as hx
 from handlax import export, lax, nn, random
 from handlax import numpy as hnp
 from handlax.errors import CannotCross, NotExportable, TracerIntegerConversionError
+from handlax.lowering.compile.estimate import estimate
 
 
 def layers(x):
@@ -200,6 +201,8 @@ def test_sizes_of_results_are_computed_from_those_of_arguments():
 
 
 def test_a_program_with_symbolic_sizes_is_not_compiled():
+    size = hx.ShapeDtypeStruct(export.symbolic_shape("b"), "float32")
+    assert estimate(hx.make_program(lambda x: hnp.sin(x) + 1)(size)) is None
     with pytest.raises(NotExportable, match="must be those of arguments of an exported function"):
         hx.jit(lambda x: hnp.zeros(x.shape)).lower(hx.ShapeDtypeStruct(export.symbolic_shape("b"), "float32"))
 
