@@ -100,6 +100,7 @@ def test_derivatives_equal_those_of_the_loop(rule, body, mode):
     np.testing.assert_allclose(found[:8], wanted[:8], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("rule", ["jvp", "vjp"])
 @pytest.mark.parametrize("body", ["softmax", "max"])
 def test_second_derivatives_and_rooms_for_each_lane(rule, body):

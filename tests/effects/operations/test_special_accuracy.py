@@ -31,6 +31,7 @@ def pairs(shapes, ratios, dtype):
     return np.array(points, dtype).T
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-12)])
 def test_incomplete_gamma_functions_of_every_shape_parameter(dtype, rtol, way):
@@ -110,6 +111,7 @@ def test_expansions_end_after_few_terms(dtype, limit):
     assert incomplete_beta.FRACTION.last_state(IN_NUMPY, np.minimum(a, 1e3), np.minimum(b, 1e3), p)[0].max() < limit
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-5), ("float64", 1e-11)])
 def test_incomplete_beta_function(dtype, rtol, way):
@@ -165,6 +167,7 @@ def test_zeta_at_its_pole_is_infinite(way):
     assert WAYS[way](lax.zeta)(np.ones_like(q), q).tolist() == [np.inf] * 5
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-6), ("float64", 1e-14)])
 @pytest.mark.parametrize("m", [1, 2, 3])
@@ -233,6 +236,7 @@ def test_polygamma_of_even_order_at_half_integers_keeps_what_remains_of_two_equa
 LARGE = (170.0, 3e4, 2.0**24, 1e8, 1e10, 1e13, 1e16, 1e20, 1e30, 1e38)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_polygamma_of_large_orders_is_zero_or_infinite_with_its_sign(dtype, way):
@@ -249,6 +253,7 @@ def test_polygamma_of_large_orders_is_zero_or_infinite_with_its_sign(dtype, way)
             assert not np.isnan(y), (n, v)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_polygamma_where_the_powers_balance(dtype, way):
@@ -322,6 +327,7 @@ def slopes_of_density(a, b, end):
     return first, second if end == 0 else -second
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_derivatives_of_betainc_at_the_ends(dtype, way):
@@ -357,6 +363,7 @@ def test_zeta_of_large_exponents_is_its_first_term(dtype, way):
     np.testing.assert_allclose(got, wanted, rtol=rtol, atol=np.finfo(dtype).tiny)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_derivatives_of_zeta_by_the_exponent(dtype, way):

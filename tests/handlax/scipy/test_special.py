@@ -136,6 +136,7 @@ def test_special_values(name):
     np.testing.assert_allclose(getattr(special, name)(*xs), getattr(scipy_special, name)(*xs), rtol=1e-13)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("size", [3, 40])
 def test_integrals_of_sines(size, dtype):
@@ -257,6 +258,7 @@ SECOND = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", SECOND)
 def test_higher_derivatives(name, dtype):
@@ -380,6 +382,7 @@ def test_derivatives_of_gamma_are_infinite_where_it_is(dtype, x):
         f = hx.grad(f)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
 def test_complex_gamma_functions_next_to_poles(dtype, way):
@@ -404,6 +407,7 @@ def test_what_is_infinite_is_no_nan():
         np.testing.assert_allclose(f(np.float32(-2e19)), -2e38, rtol=1e-6)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
 @pytest.mark.parametrize(("f", "x", "slope"), [
     (lambda m: special.poch(0.5, m), 0.0, -1.9635100260), (lambda m: special.poch(3.0, m), 0.0, 0.9227843351),
