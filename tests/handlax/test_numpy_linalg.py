@@ -42,7 +42,7 @@ def test_a_singular_system_has_an_infinite_solution_or_nan_and_spoils_no_other(w
 
 @pytest.mark.each_choice
 @WAYS
-@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (3, 6, 6), (0, 0), (2, 0, 0)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 2), (1, 1), (3, 3), (3, 6, 6), (0, 0), (2, 0, 0)], ids=str)
 def test_determinants_and_inverses_are_numpys(shape, way):
     f = lambda a: (hnp.linalg.det(a), hnp.linalg.slogdet(a), hnp.linalg.inv(a))
     for dtype, (a,), (determinant, logarithm, inverse) in of_all_dtypes(way, f, lambda dtype: matrix(shape, dtype)):

@@ -1,13 +1,19 @@
-"""Of the cases of crossed parameters those that always run, so that each value of each parameter is in one."""
+"""The cases of a test that always run; the others are in the sweep."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import Any
 
 import pytest
 
 
+def rest_in_sweep(values: Iterable[Any], always: Container[Any]) -> list[Any]:
+    """The values of a parameter, of which those in ``always`` always run."""
+    return [value if value in always else pytest.param(value, marks=pytest.mark.sweep) for value in values]
+
+
 def chosen(counts: Sequence[int]) -> set[tuple[int, ...]]:
-    """Case k has value k of each parameter, counted modulo how many values it has; as many as the longest has."""
+    """Of crossed parameters case k has value k of each, modulo how many it has: each value is in one of the cases."""
     return {tuple([k % count for count in counts]) for k in range(max(counts))}
 
 

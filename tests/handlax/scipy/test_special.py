@@ -6,6 +6,7 @@ import jaxlib
 import mpmath as mp
 import numpy as np
 import pytest
+from helpers.chosen_cases import rest_in_sweep
 from hypothesis import given, settings
 from scipy import special as scipy_special
 
@@ -112,10 +113,10 @@ def test_values_and_derivatives(case):
         np.testing.assert_allclose(slope, quotient, rtol=2e-6, atol=size)
 
 
-SLOW = ("beta", "comb", "comb of large numbers", "expn", "hyp1f1", "hyp2f1", "owens_t", "poch")  # to compile
+SLOW = {"beta", "comb", "comb of large numbers", "expn", "hyp1f1", "hyp2f1", "owens_t", "poch"}  # to compile
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.sweep] * (case in SLOW)) for case in CASES])
+@pytest.mark.parametrize("case", rest_in_sweep(CASES, CASES.keys() - SLOW))
 def test_values_in_32_bits(case):
     name, xs, _, bound, _ = CASES[case]
     xs = [x.astype("float32") for x in xs]

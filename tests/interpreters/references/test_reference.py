@@ -134,7 +134,6 @@ def test_random_programs_hold_what_a_list_holds(seed):
         np.testing.assert_allclose(hx.jvp(f, (xs[1],), (1.0,))[1], slopes[1], rtol=1e-8)
 
 
-@pytest.mark.each_choice
 @pytest.mark.parametrize("seed", [2, 5, *[pytest.param(n, marks=pytest.mark.sweep) for n in range(6, 20)]])
 @pytest.mark.parametrize("transform", [lambda f: f, hx.jit, hx.checkpoint, hx.grad], ids=["no", "jit", "remat", "grad"])
 def test_references_of_the_surroundings_are_written_once_by_each_call(seed, transform):
