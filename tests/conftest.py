@@ -14,6 +14,7 @@ os.environ.setdefault("HANDLAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+from helpers.chosen_cases import is_chosen
 from hypothesis import HealthCheck, settings
 
 # Compilation makes the first example of a test slow, which says nothing about the test.
@@ -36,6 +37,14 @@ def pytest_collection_finish():
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
+def pytest_collection_modifyitems(items):
+    """Of a test marked ``each_choice`` the cases that are not chosen run in the sweep alone."""
+    for item in items:
+        if item.get_closest_marker("each_choice") and not is_chosen(item):
+            item.add_marker(pytest.mark.sweep)
 
 
 _TESTS = itertools.count(1)

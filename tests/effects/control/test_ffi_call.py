@@ -136,6 +136,7 @@ def test_the_laws_of_operations_hold_without_derivatives(method):
 # lanes
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_lanes_are_called_by_the_method(method, compiled):
