@@ -1,7 +1,7 @@
 """Every program in examples/ runs to its end, in a process of its own, as its reader would run it, but for epochs.
 
 Of examples/effects one does: test_effect_programs.py executes them all, each as ``__main__``, and compares what they
-print; the tests of examples/tested_project are run by test_tested_project.py.
+print; the tests of examples/tested_project are run by layout/test_install.py.
 """
 
 import os
