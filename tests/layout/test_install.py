@@ -80,6 +80,7 @@ def sources(files: Iterable[str]) -> list[str]:
     return sorted(file for file in files if file.endswith((".py", "py.typed")))
 
 
+@pytest.mark.sweep  # as one that is made of a source archive, below
 def test_a_wheel_has_every_file_once(tmp_path):
     assert sources(zipfile.ZipFile(built("wheel", copied(tmp_path / "tree"))).namelist()) == sorted(INSTALLED)
 

@@ -7,7 +7,6 @@ import pytest
 
 from .loading import PROGRAMS, RECORDING, disagreement, results
 
-
 UNROLLED = {"edit_distance", "kalman_filter", "lotka_volterra", "recurrent", "wave"}
 """Programs with loops of Python around much: they take seconds to compile."""
 
