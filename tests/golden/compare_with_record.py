@@ -30,16 +30,16 @@ def one_of_each_form(labels: Sequence[str]) -> list[str]:
     return [*{NUMBERS.sub("", label): label for label in reversed(labels)}.values()][::-1]
 
 
-def parts(cases: Mapping[str, Case]) -> list[Any]:
+def parts(cases: Mapping[str, Case], *, traced: bool = True) -> list[Any]:
     """A test parameter for every ``TOGETHER`` calls, and the mode, one of all that apply to them.
 
-    Each call is executed eagerly, and one of each form is traced; the others are in a sweep.
+    Each call is executed eagerly, and one of each form is ``traced``, or none; the others are in a sweep.
     """
     applies = {"eager": lambda case: True, "jit": lambda case: case.jit, "vmap": lambda case: case.mapped}
     found = []
     for mode in MODES:
         labels = [label for label, case in cases.items() if applies[mode](case)]
-        always = labels if mode == "eager" else one_of_each_form(labels)
+        always = labels if mode == "eager" else one_of_each_form(labels) if traced else []
         swept = {*labels} - {*always}
         for chosen, marks in ((always, ()), (sorted(swept), pytest.mark.sweep)):
             found += [pytest.param(chosen[i : i + TOGETHER], mode, id=f"{mode} from {chosen[i]}", marks=marks)
