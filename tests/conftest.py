@@ -5,6 +5,7 @@ import gc
 import importlib
 import itertools
 import os
+import sys
 from pathlib import Path
 
 os.environ["JAX_NUM_CPU_DEVICES"] = os.environ["HANDLAX_NUM_CPU_DEVICES"]  # handlax_devices, for its peer too
@@ -16,6 +17,10 @@ import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from helpers.chosen_cases import is_chosen
 from hypothesis import HealthCheck, settings
+
+# Where pytest is called without make: tests start many processes, each of which would compile all sources again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Compilation makes the first example of a test slow, which says nothing about the test.
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=25,

@@ -20,6 +20,7 @@ SMALL = example.Sizes(width=8, head=2, hidden=16, length=4, layers=4)
 MESHES = [(2, 2, 2), (8, 8, 8), (64, 8, 8), (4, 16, 64)]
 
 
+@pytest.mark.sweep  # the example itself compares them, over another mesh
 def test_loss_and_gradients_over_devices_are_those_of_one():
     """The step subtracts a multiple of the gradient, which is so compared."""
     w, tokens = example.initial(SMALL, seed=1)
