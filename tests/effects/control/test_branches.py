@@ -136,4 +136,4 @@ def test_a_platform_without_a_branch_is_refused(wrap: Any) -> None:
 def test_branches_of_platforms_print_and_parse() -> None:
     program = hx.make_program(_per_platform)(3.0)
     assert "branches_platforms=(('tpu',), ('cpu',), ('cuda', 'rocm'))" in str(program)
-    assert hx.parse_program(str(program)).unwrap()(3.0) == 9.0
+    assert hx.parse_program(str(program)).unwrap()(3.0) == (9.0,)
