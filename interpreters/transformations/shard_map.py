@@ -354,10 +354,11 @@ def _specs_of(where: str, in_specs: Any, args: tuple[Any, ...], mesh: Any, axes:
     if in_specs is not Infer:
         specs = _flat_specs(f"{where} in_specs", in_specs, args)
         for x, spec in zip(pytrees.leaves(args), specs):
-            _check_stated(where, x, spec, names)
+            _check_stated(where, x, spec, names, mesh)
         return specs
     specs = []
     for x in map(as_array, pytrees.leaves(args)):
+        _check_mesh(where, x, mesh)
         spec = _known_spec(x, mesh)
         if spec is None:
             raise UnknownSharding(
@@ -380,11 +381,23 @@ def _known_spec(x: Any, mesh: Any) -> PartitionSpec | None:
     return PartitionSpec() if mesh.explicit_axes else None
 
 
-def _check_stated(where: str, x: Any, spec: Any, names: set[Hashable]) -> None:
-    """Raises ShardingTypeError: the type of an argument states another spec, as to the axes ``names``."""
+def _check_mesh(where: str, x: Any, mesh: Any) -> None:
+    """Raises ShardingTypeError: the type of an argument states a cut over other axes than those of the mesh."""
+    cut = x.type.cut
+    if cut is not None and not cut.hides and cut.mesh.shape_tuple != mesh.shape_tuple:
+        raise ShardingTypeError(
+            f"{where}: arguments must be cut over the axes of its mesh, {dict(mesh.shape_tuple)}, got {x.type} over "
+            f"{dict(cut.mesh.shape_tuple)}.",
+            hint="hx.reshard(x, NamedSharding(mesh, spec)) before, with the mesh of shard_map.",
+        )
+
+
+def _check_stated(where: str, x: Any, spec: Any, names: set[Hashable], mesh: Any) -> None:
+    """Raises ShardingTypeError: the type of an argument states another spec, as to the axes ``names``, or mesh."""
     cut = x.type.cut if isinstance(x, Array) and spec is not None else None
     if cut is None or cut.hides:
         return
+    _check_mesh(where, x, mesh)
     given = cut_over(cut.mesh, (*spec, *[None] * (len(cut.spec) - len(spec))))
     if given != cut_over(cut.mesh, cut.spec.restricted(names)):
         raise ShardingTypeError(

@@ -14,6 +14,7 @@ from handlax.sharding import AxisType, auto_axes
 from handlax.testing.operation_laws import assert_preserved
 
 MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
+OTHER = hx.make_mesh((4, 2), ("p", "q"), devices=hx.devices("cpu"))
 RNG = np.random.default_rng(0)
 
 
@@ -133,10 +134,22 @@ PROGRAMS = {
     "shard_map": (lambda x: (hx.shard_map(lambda p: p * 2, out_specs=P("a", "b"))(x),
                              hx.shard_map(lambda p: lax.psum(p, "a") * 0 + 1, out_specs=P(None, "b"))(x * 2)),
                   [AB], ["f32[8@a,4@b]", "f32[4,4@b]"]),
+    "vmap of shard_map": (
+        lambda x: hx.vmap(lambda r: (hx.shard_map(lambda p: p * 2, out_specs=P("b"))(r),
+                                     hx.shard_map(lambda p: lax.psum(p, "b") / 4, in_specs=P("b"), out_specs=P())(r),
+                                     hx.shard_map(lambda p: p.max(), in_specs=P(), out_specs=P())(r.sum())))(x),
+        [AB], ["f32[8@a,4@b]", "f32[8@a,1]", "f32[8@a]"]),
+    "grad of vmap of shard_map": (
+        hx.grad(SQUARE(hx.vmap(hx.shard_map(lambda p: hnp.sin(p), in_specs=P("b"), out_specs=P("b"))))), [AB],
+        ["f32[8@a,4@b]"]),
+    "vmap of scan of reshard": (
+        hx.vmap(lambda r: lax.scan(lambda c, _: (hx.reshard(hnp.sin(c), P("b")), None), r, None, length=2)[0]), [AB],
+        ["f32[8@a,4@b]"]),
     "grad of shard_map": (hx.grad(SQUARE(hx.shard_map(lambda p: p * 2, out_specs=P("a", "b")))), [AB],
                           ["f32[8@a,4@b]"]),
 }
-OF_CUT_ONES = {"constraint", "shard_map", "grad of shard_map", "grad of layers", "grad of checkpoint"}
+OF_CUT_ONES = {"constraint", "shard_map", "vmap of shard_map", "grad of vmap of shard_map", "vmap of scan of reshard",
+               "grad of shard_map", "grad of layers", "grad of checkpoint"}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -176,6 +189,10 @@ def test_types_values_and_places(name):
     (lambda x: lax.scan(lambda c, _: (c + x, None), hnp.zeros((8, 4)), None, length=2), [AB], StateTypeError, "8@a"),
     (lambda x, y: lax.cond(x.sum() > 0, lambda: x, lambda: y), [AB, A_], StateTypeError, "hx.reshard"),
     (hx.shard_map(lambda p: p, in_specs=P("b"), out_specs=P("b")), [AB], ShardingTypeError, "in_specs must be as"),
+    (hx.shard_map(lambda p: p, mesh=OTHER, out_specs=P("p")), [AB], ShardingTypeError, "over the axes of its mesh"),
+    (hx.shard_map(lambda p: p, mesh=OTHER, in_specs=P("p"), out_specs=P("p")), [AB], ShardingTypeError, "'q': 2}, got"),
+    (hx.vmap(lambda r: r, spmd_axis_name="b"), [AB], ShardingTypeError, "got 'b' for lanes cut along 'a'"),
+    (hx.vmap(hx.shard_map(lambda p: p, in_specs=P("a"), out_specs=P("a"))), [A_], BadArgument, "leave the axes"),
 ])
 def test_what_is_ambiguous_is_an_error_with_its_remedy(f, arguments, error, found):
     with hx.set_mesh(MESH), pytest.raises(error, match=found) as raised:
