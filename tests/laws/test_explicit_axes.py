@@ -51,6 +51,7 @@ def ruled(x):
 
 ruled.defvjp(lambda x: (hnp.sin(x), x), lambda x, ct: (ct * hnp.cos(x),))
 SQUARE = lambda f: lambda *xs: (f(*xs) ** 2).sum()
+ALONG_A = lambda f, out_specs=P("a"): hx.shard_map(f, axis_names={"a"}, out_specs=out_specs)
 
 # name: function, arguments with their specs, types of the results
 PROGRAMS = {
@@ -134,6 +135,16 @@ PROGRAMS = {
     "shard_map": (lambda x: (hx.shard_map(lambda p: p * 2, out_specs=P("a", "b"))(x),
                              hx.shard_map(lambda p: lax.psum(p, "a") * 0 + 1, out_specs=P(None, "b"))(x * 2)),
                   [AB], ["f32[8@a,4@b]", "f32[4,4@b]"]),
+    "shard_map over one axis": (
+        lambda x, y, v: (ALONG_A(lambda p, v: p * v, out_specs=P("a"))(x, v),
+                         ALONG_A(lambda p: (lax.psum(hnp.sin(p), "a").sum(0), p.sum(1)), out_specs=(P(), P("a")))(x),
+                         ALONG_A(lambda p: hx.reshard(p, P("b")), out_specs=P("a"))(x), ALONG_A(hnp.sin)(y)),
+        [AB, (M, ("a", "b")), (M[0], "b")],
+        ["f32[8@a,4@b]", "f32[4@b]", "f32[8@a]", "f32[8@(a,b),4]", "f32[8@(a,b),4]"]),
+    "grad of shard_map over one axis": (
+        hx.grad(SQUARE(lambda x, v: ALONG_A(lambda p, v: lax.scan(
+            lambda c, _: (hnp.sin(c) * v, None), p, None, length=2)[0])(x, v)), (0, 1)), [AB, (M[0], "b")],
+        ["f32[8@a,4@b]", "f32[4@b]"]),
     "vmap of shard_map": (
         lambda x: hx.vmap(lambda r: (hx.shard_map(lambda p: p * 2, out_specs=P("b"))(r),
                                      hx.shard_map(lambda p: lax.psum(p, "b") / 4, in_specs=P("b"), out_specs=P())(r),
@@ -148,8 +159,9 @@ PROGRAMS = {
     "grad of shard_map": (hx.grad(SQUARE(hx.shard_map(lambda p: p * 2, out_specs=P("a", "b")))), [AB],
                           ["f32[8@a,4@b]"]),
 }
-OF_CUT_ONES = {"constraint", "shard_map", "vmap of shard_map", "grad of vmap of shard_map", "vmap of scan of reshard",
-               "grad of shard_map", "grad of layers", "grad of checkpoint"}
+OF_CUT_ONES = {"constraint", "shard_map", "shard_map over one axis", "grad of shard_map over one axis",
+               "vmap of shard_map", "grad of vmap of shard_map", "vmap of scan of reshard", "grad of shard_map",
+               "grad of layers", "grad of checkpoint"}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -198,6 +210,15 @@ def test_what_is_ambiguous_is_an_error_with_its_remedy(f, arguments, error, foun
     with hx.set_mesh(MESH), pytest.raises(error, match=found) as raised:
         hx.jit(f)(*[cut(x, *spec) for x, *spec in arguments])
     assert raised.value.hint
+
+
+def test_a_body_that_sees_one_axis_has_types_that_state_the_cuts_along_others():
+    with hx.set_mesh(MESH):
+        for tracked, text in ((True, "f32[4,4@b]{a:2}"), (False, "f32[4,4@b]")):
+            found = []
+            f = lambda p: (found.append(tell(p)), 2 * p)[1]
+            y = hx.jit(hx.shard_map(f, axis_names={"a"}, out_specs=P("a"), check_vma=tracked))(cut(M, "a", "b"))
+            assert {*found} == {text} and tell(y) == "f32[8@a,4@b]" and y.tolist() == (2 * M).tolist()
 
 
 def test_values_over_two_meshes_do_not_meet():
