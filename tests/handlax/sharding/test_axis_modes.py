@@ -75,6 +75,15 @@ def test_types_within_state_nothing_of_automatic_axes_alone(wrap, axes, kinds, i
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+def test_without_a_mesh_in_force_it_is_that_of_the_sharding():
+    by_a, by_b = [hx.NamedSharding(MESH, P(axis)) for axis in "ab"]
+    x = hx.device_put(np.ones((8, 4), "float32"), by_a)
+    types = []
+    z = auto_axes(lambda x: (types.append(str(x.type)), hnp.cumsum(x, 0))[1], axes="a", out_sharding=by_b)(x)
+    y = explicit_axes(lambda x: (types.append(str(x.type)), 2 * x)[1], in_sharding=by_b)(x)
+    assert types == ["f32[8,4]", "f32[8@b,4]"] and str(z.type) == str(y.type) == "f32[8@b,4]"
+
+
 def test_within_automatic_axes_constraints_cut_and_explicit_ones_state():
     def f(x):
         y = lax.with_sharding_constraint(hnp.cumsum(x, 0), P("b"))
