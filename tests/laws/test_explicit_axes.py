@@ -288,6 +288,7 @@ def test_what_is_made_from_nothing_is_whole_or_as_asked():
         made = [hnp.zeros((8, 4)), hnp.ones((8, 4), out_sharding=P("a")), hnp.arange(8, out_sharding=P("b")),
                 hx.random.normal(hx.random.key(0), (8, 4), out_sharding=P("a", "b"))]
     assert [*map(tell, made)] == ["f32[8,4]", "f32[8@a,4]", "i32[8@b]", "f32[8@a,4@b]"]
+    assert [x.sharding.mesh for x in made[1:]] == [MESH] * 3
     assert hx.make_array_from_callback((8, 4), hx.NamedSharding(MESH, P("a")), lambda at: M[at]).type.cut is not None
 
 
