@@ -51,7 +51,8 @@ def ruled(x):
 
 ruled.defvjp(lambda x: (hnp.sin(x), x), lambda x, ct: (ct * hnp.cos(x),))
 SQUARE = lambda f: lambda *xs: (f(*xs) ** 2).sum()
-ALONG_A = lambda f, out_specs=P("a"): hx.shard_map(f, axis_names={"a"}, out_specs=out_specs)
+BY_A = P("a")
+ALONG_A = lambda f, out_specs=BY_A: hx.shard_map(f, axis_names={"a"}, out_specs=out_specs)
 
 # name: function, arguments with their specs, types of the results
 PROGRAMS = {
@@ -297,7 +298,17 @@ def test_types_pickle_and_programs_without_their_mesh_do_not_parse():
     assert pickle.loads(pickle.dumps(t)) is t
     text = str(hx.make_program(lambda x: x + 1)(cut(M, "a")))
     assert text.startswith("over AbstractMesh('a': 2, 'b': 4")
-    assert "one mesh with the axes" in str(hx.parse_program(text.partition("\n")[2]).failure())
+    assert "a mesh with the axes" in str(hx.parse_program(text.partition("\n")[2]).failure())
+
+
+def test_programs_over_several_meshes_parse_and_pickle():
+    f = auto_axes(lambda x: hnp.cumsum(x, 0), axes="a", out_sharding=hx.NamedSharding(MESH, P("a")))
+    program = hx.make_program(f)(cut(M, "a", "b"))
+    assert "b: f32[8,4@1:b] = " in str(program)
+    assert hx.parse_program(str(program)).unwrap() == program == pickle.loads(pickle.dumps(program))
+    assert "a mesh with the axes" in str(hx.parse_program(str(program).replace("@1:b", "@2:b")).failure())
+    for other in ("f32[8,4@1:a]", "f32[8@b,4@1:b]"):
+        assert "of this type" in str(hx.parse_program(str(program).replace("f32[8,4@1:b]", other)).failure())
 
 
 def test_a_gradient_sends_what_it_must():
