@@ -83,19 +83,16 @@ class ArrayType(ImmutableObject, Sized):
 
     def update(
         self, shape: tuple[int, ...] | None = None, dtype: Any = None, weak: bool | None = None, *,
-        weak_type: bool | None = None,
+        weak_type: bool | None = None, sharding: Any = None,
     ) -> ArrayType:
-        """The same type with another shape, dtype or weakness, which is named ``weak`` or ``weak_type``; one of another
-        shape states no cut.
+        """The same type with another shape, dtype, weakness, which is named ``weak`` or ``weak_type``, or sharding; one
+        of another shape states no cut.
         """
         weak = weak_type if weak is None else weak
-        return array_type(
-            self.shape if shape is None else shape,
-            self.dtype if dtype is None else dtype,
-            self.weak if weak is None else weak,
-            self.varying,
-            self.cut if shape is None or shape == self.shape else None,
-        )
+        shape = self.shape if shape is None else shape
+        cut = self.cut if sharding is None and shape == self.shape else stated(sharding, len(shape))
+        dtype = self.dtype if dtype is None else dtype
+        return array_type(shape, dtype, self.weak if weak is None else weak, self.varying, cut)
 
     def along(self, varying: frozenset[tuple[Hashable, int]]) -> ArrayType:
         """The same type, varying along these axes."""

@@ -137,13 +137,15 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
 
 
 def put_like(y: Any, x: Any, device: Any = None) -> Any:
-    """``y`` on ``device``; without one, cut as ``x`` and on its devices if that is an array of the same shape and these
-    are known.
+    """``y`` on ``device``; without one, on the devices of ``x`` where these are known: cut as ``x`` is, if both have
+    one shape, and whole where ``x`` is.
     """
-    if device is None and isinstance(x, Array) and x.run is not None and x.type.shape == y.type.shape:
-        return reveal(y, x.type.cut)
-    if device is None and isinstance(x, ConcreteArray) and x.committed and x.type.shape == y.type.shape:
-        device = x.sharding
+    if device is None and isinstance(x, Array):
+        alike = x.type.shape == y.type.shape
+        if isinstance(x, ConcreteArray) and x.committed and (alike or x.sharding.is_fully_replicated):
+            device = x.sharding if alike or not isinstance(x.sharding, NamedSharding) else x.sharding.with_spec(())
+        elif x.run is not None and alike:
+            return reveal(y, x.type.cut)
     return y if device is None else device_put(y, device)
 
 

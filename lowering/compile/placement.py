@@ -16,6 +16,7 @@ from ...effects.sharding.mesh import Mesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
+from ...interpreters.analysis.cut_constraints import with_constraints
 from ..xla.array_backend import default_device, note_placement
 from ..xla.lazy import runtime
 
@@ -99,7 +100,8 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
 
     Raises: DeviceMismatch: they are not the same devices in the same order.
     """
-    named = [mesh for mesh in meshes(program) if isinstance(mesh, Mesh) or mesh.size > 1]  # one device is no mesh
+    found = meshes(program) or meshes(with_constraints(program))  # which names meshes that types alone name
+    named = [mesh for mesh in found if isinstance(mesh, Mesh) or mesh.size > 1]  # one device is no mesh
     if not named:
         return wanted or by_settings()
     concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]
