@@ -176,6 +176,7 @@ if _typing.TYPE_CHECKING:
     from . import core as core
     from . import custom_batching as custom_batching
     from . import custom_derivatives as custom_derivatives
+    from . import data as data
     from . import debug as debug
     from . import distributed as distributed
     from . import dlpack as dlpack
