@@ -174,4 +174,4 @@ total = hx.jit(lambda x: (x * np.arange(8)).sum())
 print([total(x).item() for x in hx.prefetch(rows, cut)])
 """
     expected = str([float(((np.arange(8) + 100 * i) * np.arange(8)).sum()) for i in range(3)])
-    assert [lines[-1] for lines in in_processes(code, 2, 2)] == [expected] * 2
+    assert [lines[-1] for lines in in_processes(code, 2, 2, timeout=300)] == [expected] * 2
