@@ -186,7 +186,7 @@ def scan_as(
     bodies, captured = close_all([with_carry_types(body.program, inside, outside)])
     start = [initial_carry(c, t) for c, t in zip(carries, outside)]
     loop = Scan(bodies, len(captured), count, size, bool(reverse), unrolled)
-    op, operands = copied_before(loop, [*captured, *start, *slices])
+    op, operands = copied_before(loop, (*captured, *start, *slices))
     return pytrees.unflatten(body.structure, perform_bodies(op, *operands))
 
 

@@ -55,7 +55,7 @@ def perform_bodies(op: HigherOrder, *operands: Array) -> list[Array]:
     return [y if source is None else operands[source] for y, source in zip(results, sources)]
 
 
-def copied_before(op: Any, operands: Sequence[Array]) -> tuple[Any, Sequence[Array]]:
+def copied_before(op: Any, operands: tuple[Array, ...]) -> tuple[Any, tuple[Array, ...]]:
     """The operation with one body, and operands, where what serves varying values alone is copied to devices before it.
 
     The adjoint of a copy is a sum over the devices: of what is copied before a loop it is made once, after the sum over
@@ -69,7 +69,7 @@ def copied_before(op: Any, operands: Sequence[Array]) -> tuple[Any, Sequence[Arr
         return op, operands
     types = [t.along(t.varying | axes) for t, axes in zip(body.in_types, spare)]
     wider = record_body(lambda *xs: interpret(body, xs), types, body.name)
-    return op.with_bodies([wider]), [vary(x, t.varying) for x, t in zip(operands, types)]
+    return op.with_bodies([wider]), tuple([vary(x, t.varying) for x, t in zip(operands, types)])
 
 
 def _spare_axes(body: Program) -> list[frozenset[SizedAxis]]:

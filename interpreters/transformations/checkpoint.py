@@ -73,7 +73,7 @@ def checkpoint(
         trace = trace_cache.trace(request, traces)
         operands = (*trace.captured, *[x if isinstance(x, Array) else as_array(x) for x in leaves])
         op, operands = copied_before(Checkpoint((trace.program,), policy, prevents), operands)
-        return trace.unflatten(STACK.get().answer(op, tuple(operands)))
+        return trace.unflatten(STACK.get().answer(op, operands))
 
     return rematerialised
 
