@@ -31,8 +31,8 @@ ORYX := $(VENV)-oryx
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
-test: $(DEV)/ready          ## all tests, doctests and examples of the documentation, on CPU
-	$(DEV)/bin/pytest -n $(JOBS) --durations=10 $(ARGS)
+test: $(DEV)/ready          ## all tests, doctests and examples of the documentation, on CPU, but those of `make check`
+	$(DEV)/bin/pytest --ignore tests/typing -n $(JOBS) --durations=10 $(ARGS)
 
 sweep: $(DEV)/ready          ## the long comparisons with oracles, over special values and random programs
 	HANDLAX_DISABLE_MOST_OPTIMIZATIONS=0 $(DEV)/bin/pytest -m sweep -n $(JOBS) --durations=10 $(ARGS)

@@ -93,15 +93,8 @@ def plain_loss(w: Any, tokens: Any) -> Any:
     return cross_entropy(w, hx.vmap(lambda x: layers(w, x))(x), tokens[..., 1:])
 
 
-def copied(w: Any) -> Any:
-    """Weights of which each device has a copy of its own: their gradients are summed here, once, not in every tick."""
-    w = lax.pcast(w, "data", to="varying")
-    return {**w, "embed": lax.pcast(w["embed"], "stage", to="varying")}
-
-
 def device_loss(w: Any, tokens: Any) -> Any:
     """The same, of which this device computes its part."""
-    w = copied(w)
     stage, stages, count = lax.axis_index("stage"), lax.axis_size("stage"), tokens.shape[0]
     first = w["embed"][tokens[..., :-1]]
     following = [(i, i + 1) for i in range(stages - 1)]

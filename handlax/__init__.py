@@ -176,6 +176,7 @@ if _typing.TYPE_CHECKING:
     from . import core as core
     from . import custom_batching as custom_batching
     from . import custom_derivatives as custom_derivatives
+    from . import data as data
     from . import debug as debug
     from . import distributed as distributed
     from . import dlpack as dlpack
@@ -258,6 +259,7 @@ if _typing.TYPE_CHECKING:
         make_array_from_single_device_arrays as make_array_from_single_device_arrays,
     )
     from .lowering.arrays.live_arrays import live_arrays as live_arrays
+    from .lowering.arrays.prefetch import prefetch as prefetch
     from .lowering.clients.runtime_classes import Device as Device
     from .lowering.clients.runtime_classes import array_garbage_collection_guard as array_garbage_collection_guard
     from .lowering.jit.ahead_of_time import ShapeDtypeStruct as ShapeDtypeStruct

@@ -5,6 +5,7 @@ import gc
 import importlib
 import itertools
 import os
+import sys
 from pathlib import Path
 
 os.environ["JAX_NUM_CPU_DEVICES"] = os.environ["HANDLAX_NUM_CPU_DEVICES"]  # handlax_devices, for its peer too
@@ -14,7 +15,12 @@ os.environ.setdefault("HANDLAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+from helpers.chosen_cases import is_chosen
 from hypothesis import HealthCheck, settings
+
+# Where pytest is called without make: tests start many processes, each of which would compile all sources again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Compilation makes the first example of a test slow, which says nothing about the test.
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=25,
@@ -36,6 +42,14 @@ def pytest_collection_finish():
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
+def pytest_collection_modifyitems(items):
+    """Of a test marked ``each_choice`` the cases that are not chosen run in the sweep alone."""
+    for item in items:
+        if item.get_closest_marker("each_choice") and not is_chosen(item):
+            item.add_marker(pytest.mark.sweep)
 
 
 _TESTS = itertools.count(1)

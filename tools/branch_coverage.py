@@ -83,7 +83,7 @@ def jumps(path: str) -> Iterator[tuple[Jump, int, Branch, Branch | None]]:
             if each.opname not in WORDS or ADDED.intersection(names[i:i + 2]) or each.positions is None:
                 continue
             line, end_line, column, end_column = each.positions
-            if line is None or lines[line - 1].strip() == "if TYPE_CHECKING:":
+            if line is None or lines[line - 1].partition("#")[0].strip() == "if TYPE_CHECKING:":
                 continue
             jumped, passed = (Branch(path, line, column, end_line, end_column, word) for word in WORDS[each.opname])
             asserts = "LOAD_ASSERTION_ERROR" in names[i + 3:i + 5]

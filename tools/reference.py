@@ -33,7 +33,7 @@ NAMESPACES = (
     "handlax.sharding", "handlax.extend", "handlax.extend.ad", "handlax.extend.batching", "handlax.extend.mlir",
     "handlax.extend.partial_eval",
     "handlax.experimental.multihost_utils", "handlax.distributed", "handlax.launch", "handlax.as_jax",
-    "handlax.interop.jax",
+    "handlax.interop.jax", "handlax.data",
     "handlax.tree", "handlax.tree_util", "handlax.dtypes", "handlax.columns", "handlax.errors", "handlax.testing",
     "handlax.testing.strategies",
     "handlax.testing.faults", "handlax.testing.fuzzing",

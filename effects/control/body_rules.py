@@ -111,11 +111,6 @@ def _(op: HigherOrder, emit: Any, *values: Any) -> Any:
     return emit.call(op.bodies[0], op.label, values)
 
 
-@LOWER.mode("one")
-def _(op: HigherOrder, emit: Any, index: Any, *values: Any) -> Any:
-    return emit.case(index, [lambda body=body: emit.program(body, values) for body in op.bodies], emit.made)
-
-
 @LOWER.mode("until")
 def _(op: HigherOrder, emit: Any, *values: Any) -> Any:
     """A while loop. One whose test has effects computes it in the body: XLA executes a body as often as it finds that

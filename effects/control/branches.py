@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 from ..base.errors import BadArgument, DTypeMismatch, ShapeMismatch, need_function
+from ..base.stack import perform
 from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
 from ..core.array_interface import ArrayLike
@@ -19,30 +20,67 @@ from ..programs.closure_conversion import close_all
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
 from ..trees import pytrees
+from ..types.array_type import array_type
 from ..types.dtypes import bool_, int32
 from .eager_control import concrete_or_none, unrolls
 from .recorded_bodies import body_of, diverging, need_all_devices, perform_bodies, same_results
 
+Platforms: TypeAlias = tuple[tuple[str, ...] | None, ...]
+"""Of each branch the platforms that take it; None: all that no earlier branch has."""
+
 NOT_GIVEN = pytrees.Unspecified()
+_PLATFORMS_CALLED = {"gpu": ("cuda", "rocm")}
 
 
 # y = bodies[min(max(index, 0), n - 1)](x)
 @operation
 class Cond(HigherOrder):
     """``share``: where only the last body does anything, in how many of how many executions it does; () if that is not
-    known."""
+    known. ``branches_platforms``: those of each body, None for all others, where the platform of a compiled program
+    chooses.
+    """
 
     bodies: tuple[Program, ...]
     shared: int = 0
     share: tuple[int, ...] | None = None
+    branches_platforms: Platforms | None = None
     runs = "one"
     selects = 1
     carry = 0
-    param_names = {"bodies": "branches", "shared": None, "share": None}
+    param_names = {"bodies": "branches", "shared": None, "share": None, "branches_platforms": None}
 
     def result_type(op, *operands):
         need_all_devices("cond", op.bodies, operands[0].varying)
         return HigherOrder.result_type(op, *operands)
+
+    def lower(op, emit, index, *values):
+        if op.branches_platforms is None:
+            return emit.case(index, [lambda body=body: emit.program(body, values) for body in op.bodies], emit.made)
+        return emit.program(op.bodies[branch_on(emit.platform, op.branches_platforms)], values)
+
+
+# y = the number of the branch for the platform
+@operation
+class PlatformIndex:
+    platforms: Platforms
+    exempt = {"jvp": "it has no operands", "transpose": "it has no operands", "batch": "it has no operands"}
+
+    def result_type(op):
+        return array_type((), int32)
+
+    def lower(op, emit):
+        return emit.constant(branch_on(emit.platform, op.platforms), emit.made)
+
+
+def branch_on(platform: str, platforms: Platforms) -> int:
+    """The number of the first branch for a platform. Raises: BadArgument: there is none."""
+    for number, names in enumerate(platforms):
+        if names is None or platform in names:
+            return number
+    raise BadArgument(
+        f"platform_dependent: a function for {platform!r} must be given, got those for {platforms}.",
+        hint="default=f serves all other platforms.",
+    )
 
 
 @overload
@@ -127,11 +165,36 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
 
 def execute_if(some: Any, fun: Callable[..., Any], otherwise: Callable[..., Any], share: tuple[int, ...]) -> Any:
     """A ``cond`` between ``fun`` and ``otherwise``; ``share``: in how many of how many executions it calls ``fun``."""
-    return _one_of("cond", convert(some, int32), (otherwise, fun), (), share)
+    return _one_of("cond", convert(some, int32), (otherwise, fun), (), share=share)
+
+
+@boundary
+def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Any) -> Any:
+    """The result of the function for the platform on which it is computed, or of ``default``.
+
+        platform_dependent(x, cpu=f, gpu=g, default=h)
+
+    A compiled program has the function of the platform that it is compiled for, one that is exported for several the
+    function of each. Platforms are "cpu", "cuda", "rocm" and "tpu"; "gpu" stands for two of them.
+
+    Raises: BadArgument: there is no function for this platform. TreeMismatch, StateTypeError: the functions give
+    different trees or types.
+
+    >>> platform_dependent(2.0, cpu=lambda x: x + 1.0, default=lambda x: x)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    platforms: Platforms = tuple([_PLATFORMS_CALLED.get(name, (name,)) for name in per_platform])
+    functions = list(per_platform.values())
+    if default is not None:
+        platforms, functions = (*platforms, None), [*functions, default]
+    for f in functions:
+        need_function("platform_dependent", f)
+    index = perform(PlatformIndex(platforms))
+    return _one_of("platform_dependent", index, functions, args, branches_platforms=platforms)
 
 
 def _one_of(
-    name: str, index: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any], share: Any = None
+    name: str, index: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any], **options: Any
 ) -> Any:
     """The results of branch ``index`` by ``Cond``; under ``disable_jit`` Python calls the branch."""
     leaves, structure = pytrees.flatten(tuple(operands))
@@ -150,5 +213,5 @@ def _one_of(
     varying = index.type.varying
     need_all_devices(name, programs, varying)
     inputs = [vary(x, varying) for x in (*captured, *xs)]
-    results = perform_bodies(Cond(tuple(diverging(programs, varying)), len(captured), share), index, *inputs)
+    results = perform_bodies(Cond(tuple(diverging(programs, varying)), len(captured), **options), index, *inputs)
     return pytrees.unflatten(bodies[0].structure, results)

@@ -534,10 +534,8 @@ def result_type(op: Operation, types: tuple[Any, ...]) -> Any:
 
 
 def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
-    if not (op.bodied or op.deferred or op.keeps_memory):
-        types = tuple([t.lying_in(Space.Device) for t in types])
-    on_meshes = op.named or any([t.varying or t.cut for t in types])
-    if op.bodied or op.deferred or not on_meshes:  # bodies have types of their own
+    placed = op.named or any([t.placed for t in types])
+    if op.bodied or op.deferred or not placed:  # bodies have types of their own
         out = op.result_type(*types)
         if isinstance(out, (tuple, list)) is not op.multiple_results:
             needed = "a tuple of types" if op.multiple_results else "one type"
@@ -546,6 +544,8 @@ def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
                 hint=f"multiple_results = {not op.multiple_results} in its block says that.",
             )
         return out
+    if not op.keeps_memory:
+        types = tuple([t.lying_in(Space.Device) for t in types])
     if any([t.cut is not None for t in types]) and not (op.effectful or op.states_cut):
         return _cut_result_type(op, types)
     varying = INVARIANT.union(*[t.varying for t in types])

@@ -16,7 +16,7 @@ from ..types.extent_text import EXTENT, parse_extent
 # Quantifiers that give nothing back (``++``, ``*+``) keep a text that is no token from being tried in many ways.
 # Digits are those of ASCII: ``\d`` is any digit of Unicode.
 _REAL = r"(?:[0-9]++(?:\.[0-9]*+)?(?:e[+-]?[0-9]++)?|inf|nan)"
-_AXES = r"@(?:\w+|\?|\(\w+(?:,\w+)+\))"
+_AXES = r"@(?:[0-9]+:)?(?:\w+|\?|\(\w+(?:,\w+)+\))"
 _SIZE = rf"(?:{EXTENT}|[0-9]+)(?:{_AXES})?"
 TYPE = rf"[a-z]\w*(?:<\w+>){{0,2}}\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{\w+:[0-9]+(?:,\w+:[0-9]+)*\}})?"
 BLANK = re.compile(r"(?:[ \t\r]++|\#[^\n]*+)*+")
@@ -146,12 +146,17 @@ class Tokens:
         return type
 
     def cut_of(self, texts: Sequence[str]) -> Any:
-        """The cut of a type from the texts of axes in its dimensions. Raises ParseError: not one mesh has these."""
+        """The cut of a type from the texts of axes in its dimensions, with the number of their mesh, or of the first.
+
+        Raises ParseError: there is no such mesh, or it has not the axes.
+        """
         if not any(texts):
             return None
-        entries = [UNCONSTRAINED if text == "?" else tuple(re.findall(r"\w+", text)) for text in texts]
+        numbers = {int(text.rpartition(":")[0] or 0) for text in texts if text}
+        axes = [text.rpartition(":")[2] for text in texts]
+        entries = [UNCONSTRAINED if text == "?" else tuple(re.findall(r"\w+", text)) for text in axes]
         names = {axis for entry in entries if isinstance(entry, tuple) for axis in entry}
-        meshes = [mesh for mesh in self.meshes if names <= {*mesh.explicit_axes}]
-        if len(meshes) != 1:
-            self.fail("one mesh with the axes of this type", hint="over AbstractMesh('a': 2) before the program.")
+        meshes = [mesh for k, mesh in enumerate(self.meshes) if {k} == numbers and names <= {*mesh.explicit_axes}]
+        if not meshes:
+            self.fail("a mesh with the axes of this type", hint="over AbstractMesh('a': 2) before the program.")
         return cut_over(meshes[0], entries)

@@ -162,7 +162,14 @@ class Printer:
         text = self.types.get(type)
         if text is None:
             text = self.types[type] = str(type)
+            number = 0 if type.cut is None else self.meshes().index(type.cut.mesh)
+            if number:
+                text = self.types[type] = text.replace("@", f"@{number}:")
         return text
+
+    def meshes(self) -> list[Any]:
+        """The meshes over which types state cuts; axes of another than the first are printed with its number."""
+        return [*dict.fromkeys([t.cut.mesh for t in self.types if t.cut is not None])]
 
     def program(self, program: ProgramLike) -> str:
         label = self.labels.get(program)
@@ -184,8 +191,7 @@ class Printer:
         lines.append("  " * self.depth + "}")
         text = "\n".join(lines)
         if not self.depth:
-            meshes = dict.fromkeys([t.cut.mesh for t in self.types if t.cut is not None])
-            return self.whole("\n".join([*[f"over {self.value(mesh)}" for mesh in meshes], text]))
+            return self.whole("\n".join([*[f"over {self.value(mesh)}" for mesh in self.meshes()], text]))
         self.nested.append(text)
         return f"{_NESTED}{len(self.nested) - 1}{_NESTED}"
 

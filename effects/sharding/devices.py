@@ -27,6 +27,9 @@ class MeshDevice(Protocol):
     def addressable_memories(self) -> list[Any]: ...
 
 
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
 class MemoryKinds(NamedTuple):
     """The kinds of memory that a device can address, and the default one."""
 

@@ -71,8 +71,8 @@ class MeshAxes(KeyedObject):
 
     @property
     def size(self) -> int:
-        """The number of devices."""
-        return prod(self.axis_sizes)
+        """The number of devices; 0 for the empty mesh."""
+        return 0 if self.empty else prod(self.axis_sizes)
 
     @property
     def empty(self) -> bool:

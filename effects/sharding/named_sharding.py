@@ -15,7 +15,15 @@ from ..base.immutables import KeyedObject
 from ..base.later_layers import LaterLayers
 from ..types.array_type import Shape, Space
 from ..types.extent import as_size
-from .devices import MeshDevice, checked_memory_kind, devices_of_numbers, is_addressable, kind_of, space_of
+from .devices import (
+    MEMORY_KINDS,
+    MeshDevice,
+    checked_memory_kind,
+    devices_of_numbers,
+    is_addressable,
+    kind_of,
+    space_of,
+)
 from .mesh import AbstractMesh, AxisType, Mesh, MeshAxes, sdy_axis
 from .mesh_scope import get_abstract_mesh
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
@@ -347,6 +355,8 @@ def _named(mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | No
     _check_axes(mesh, spec)
     if isinstance(mesh, Mesh) and mesh.size:
         memory_kind = checked_memory_kind("NamedSharding", mesh._assignment[0], memory_kind)
+    elif memory_kind not in (None, *MEMORY_KINDS):
+        raise BadArgument(f"NamedSharding: memory is of the kinds {MEMORY_KINDS}, got {memory_kind!r}.")
     sharding: NamedSharding = object.__new__(NamedSharding)
     whole = prod([mesh.axis_size("NamedSharding", name) for name in spec.axes]) == 1
     sharding._fill(mesh=mesh, spec=spec, _memory_kind=memory_kind, is_fully_replicated=whole)

@@ -45,12 +45,15 @@ class PartitionSpec(KeyedObject):
                 hint="hold partial sums as an array with one more dimension, cut along the axis.",
             )
         entries = tuple([_entry(part) for part in partitions])
+        nested = any([isinstance(name, (tuple, list)) for entry in entries for name in entry_axes(entry)])
         try:
             self._set_key(*entries)
         except TypeError:
+            nested = True
+        if nested:
             raise BadArgument(
                 f"PartitionSpec: an entry is None, UNCONSTRAINED, a name or a tuple of names, got {entries}."
-            ) from None
+            )
 
     @property
     def partitions(self) -> tuple[Any, ...]:

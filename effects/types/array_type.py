@@ -44,12 +44,13 @@ class ArrayType(ImmutableObject, Sized):
     explicit axes and has an entry for each dimension; None: along no explicit axis. Where the compiler chooses, the
     entry is UNCONSTRAINED, in texts ``8@?``.
     ``memory_space``: where the value lies, in texts ``f32<host>[3]`` where that is not the device's own memory.
+    ``placed``: whether one of these three says something.
 
     >>> ArrayType((3,), "float32"), ArrayType((3,), np.float32) is ArrayType((3,), np.dtype("float32"))
     (f32[3], True)
     """
 
-    __slots__ = ("shape", "dtype", "weak", "varying", "cut", "memory_space", "size", "nbytes", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak", "varying", "cut", "memory_space", "placed", "size", "nbytes", "__weakref__")
     _guard = ("types", "t.update(shape=..., dtype=...) makes another one.")
     shape: Shape
     dtype: Any
@@ -57,6 +58,7 @@ class ArrayType(ImmutableObject, Sized):
     varying: frozenset[tuple[Hashable, int]]
     cut: Any
     memory_space: Space
+    placed: bool
     size: int
     nbytes: int
     ragged: ClassVar[bool] = False  # whether a dimension is symbolic
@@ -100,20 +102,17 @@ class ArrayType(ImmutableObject, Sized):
 
     def update(
         self, shape: tuple[int, ...] | None = None, dtype: Any = None, weak: bool | None = None, *,
-        weak_type: bool | None = None,
+        weak_type: bool | None = None, sharding: Any = None,
     ) -> ArrayType:
-        """The same type with another shape, dtype or weakness, which is named ``weak`` or ``weak_type``; one of another
-        shape states no cut.
+        """The same type with another shape, dtype, weakness, which is named ``weak`` or ``weak_type``, or sharding; one
+        of another shape states no cut.
         """
         weak = weak_type if weak is None else weak
-        return array_type(
-            self.shape if shape is None else shape,
-            self.dtype if dtype is None else dtype,
-            self.weak if weak is None else weak,
-            self.varying,
-            self.cut if shape is None or shape == self.shape else None,
-            self.memory_space,
-        )
+        shape = self.shape if shape is None else shape
+        dtype = self.dtype if dtype is None else dtype
+        cut = self.cut if sharding is None and shape == self.shape else None
+        weak = self.weak if weak is None else weak
+        return stated(array_type(shape, dtype, weak, self.varying, cut, self.memory_space), sharding)
 
     def along(self, varying: frozenset[tuple[Hashable, int]]) -> ArrayType:
         """The same type, varying along these axes."""
@@ -225,8 +224,9 @@ def array_type(
     size = prod(sizes)
     if type(new) is ArrayType and max(size, *sizes, 0) * int(dtype.itemsize) >= 2**63:
         raise ShapeMismatch(f"an array must have fewer than 2**63 bytes, got {short_name(dtype)}{list(sizes)}.")
-    nbytes = size * int(dtype.itemsize)
-    for assign, value in zip(_SETTERS, (sizes, dtype, bool(weak), varying, cut, space, size, nbytes)):
+    placed = bool(varying or cut) or space is not Space.Device
+    values = (sizes, dtype, bool(weak), varying, cut, space, placed, size, size * int(dtype.itemsize))
+    for assign, value in zip(_SETTERS, values):
         assign(new, value)
     # setdefault: two threads that create the same type get one object
     new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying, cut, space), new)

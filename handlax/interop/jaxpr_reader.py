@@ -36,7 +36,6 @@ _NAMES = {"add_any": "add"}
 # (That of "scatter" itself does not: a reader has it.)
 _REDUNDANT = {
     "jit": ("donated_invars", "keep_unused", "compiler_options_kvs", "ctx_mesh"), "conj": ("input_dtype",),
-    "cond": ("branches_platforms",),
     **dict.fromkeys([f"scatter-{by}" for by in ("add", "sub", "mul", "min", "max")], ("update_jaxpr", "update_consts")),
 }
 _PROGRAMS = WeakCache("programs of jaxprs")

@@ -17,7 +17,7 @@ from ..effects.control.composite import Composite
 from ..effects.control.debug_callbacks import callback as debug_callback
 from ..effects.control.debug_callbacks import print as debug_print
 from ..effects.control.loops import Scan, While
-from ..effects.core.arrays import Array, scalar
+from ..effects.core.arrays import Array
 from ..effects.operations.elementwise.comparison import Ge, Le, select_n
 from ..effects.operations.foundations.attributes import attributes
 from ..effects.operations.indexing.scatter_functions import scatter_apply
@@ -34,7 +34,7 @@ from ..effects.operations.windows.window_reductions import ReduceWindowMax, Redu
 from ..effects.programs.higher_order import record_body
 from ..effects.programs.primitives import primitive_called, primitive_of
 from ..effects.programs.program import Program
-from ..effects.types.dtypes import float0, int32, is_inexact
+from ..effects.types.dtypes import float0, is_inexact
 from ..interpreters.custom.custom_jvp import custom_jvp
 from ..interpreters.custom.custom_vjp import custom_vjp
 from ..interpreters.custom.custom_vmap import custom_vmap
@@ -55,7 +55,6 @@ from ..lax import (
     unstack,
 )
 from ..lowering.export.artifact_reader import deserialize
-from ..lowering.export.export import default_export_platform
 from ..numpy import zeros
 from ..random import gamma, loggamma
 from .converted_functions import Converted, FromJax
@@ -185,15 +184,6 @@ def _(eqn: Any, *xs: Array) -> Sequence[Array]:
     if any([device is not None for device in eqn.params["devices"]]):
         raise NotProvided(f"from_jax: no device may be named, got {eqn.params['devices']} {where(eqn)}.")
     return xs
-
-
-@reads("platform_index")
-def _(eqn: Any) -> Sequence[Array]:
-    platforms, here = eqn.params["platforms"], default_export_platform()
-    numbers = [i for i, names in enumerate(platforms) if names is None or here in names]
-    if not numbers:
-        raise NotProvided(f"from_jax: there must be a branch for {here}, got {platforms} {where(eqn)}.")
-    return [scalar(numbers[0], int32)]
 
 
 def _extreme_of(params: Any) -> Callable[[Array], Array]:

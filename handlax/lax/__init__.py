@@ -5,6 +5,7 @@
 
 from ..effects.base.lazy_module import primitives_of as _primitives_of
 from ..effects.control.branches import cond as cond
+from ..effects.control.branches import platform_dependent as platform_dependent
 from ..effects.control.branches import switch as switch
 from ..effects.control.checkpoint import dce_sink as dce_sink
 from ..effects.control.checkpoint import optimization_barrier as optimization_barrier
@@ -212,7 +213,6 @@ from ..interpreters.custom.implicit import custom_linear_solve as custom_linear_
 from ..interpreters.custom.implicit import custom_root as custom_root
 from ..interpreters.transformations.vmap import map as map
 from ..lowering.arrays.sharding_constraints import with_sharding_constraint as with_sharding_constraint
-from ..lowering.jit.devices import platform_dependent as platform_dependent
 from . import linalg as linalg
 from .bit_generators import *
 from .composed import *

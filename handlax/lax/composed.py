@@ -58,7 +58,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Array:
     """``full`` of the shape and dtype of ``x``, an array or anything with ``shape`` and ``dtype``.
 
-    Without ``sharding`` it is where ``x`` is, if that is an array of this shape committed to devices.
+    Without ``sharding`` it is where ``x`` is, if that is an array committed to devices, of this shape or whole on them.
 
     >>> full_like(np.zeros((2,), "int8"), 7)
     Array([7, 7], dtype=int8)

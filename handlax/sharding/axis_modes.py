@@ -7,9 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..effects.base.errors import BadCall, need_function
-from ..effects.sharding.mesh import AxisType
+from ..effects.sharding.mesh import AbstractMesh, AxisType
 from ..effects.sharding.mesh_scope import get_abstract_mesh, use_abstract_mesh
-from ..lowering.arrays.sharding_constraints import hidden, left_to, reshard
+from ..effects.sharding.named_sharding import NamedSharding, Sharding
+from ..effects.sharding.partition_spec import PartitionSpec
+from ..effects.trees import pytrees
+from ..lowering.arrays.sharding_constraints import left_to, reshard
 
 Axes = str | tuple[str, ...] | None
 
@@ -19,15 +22,17 @@ def auto_axes(f: Any = None, /, *, axes: Axes = None, out_sharding: Any = None) 
 
         auto_axes(f, out_sharding=s)(x) == reshard(f(x), s)
 
-    Types state nothing of how its arguments are cut, and so of what it computes. The sharding may be given with the
-    call, as ``out_sharding=``. Without ``f``, a decorator.
+    Within it the axes, by default all of the mesh in force, else of the sharding's, are automatic: types state nothing
+    about them. The sharding may be given with the call, as ``out_sharding=``. Without ``f``, a decorator.
 
     Raises: BadCall: there is no sharding. BadArgument: the mesh in force has not one of the axes.
     """
 
     def call(f: Any, sharding: Any, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = hidden((args, kwargs))
-        return reshard(f(*args, **kwargs), sharding)
+        inside = _with_types(_mesh(sharding), axes, AxisType.Auto)
+        with use_abstract_mesh(inside):
+            results = f(*left_to(inside, args), **left_to(inside, kwargs))
+        return reshard(results, sharding)
 
     return _placing("auto_axes", "out_sharding", call, f, axes, out_sharding)
 
@@ -37,20 +42,32 @@ def explicit_axes(f: Any = None, /, *, axes: Axes = None, in_sharding: Any = Non
 
         explicit_axes(f, in_sharding=s)(x) == f(reshard(x, s))
 
-    Within it the axes, by default all of the mesh in force, are explicit; types of its results state what they stated
-    outside. The sharding may be given with the call, as ``in_sharding=``. Without ``f``, a decorator.
+    Within it the axes, by default all of the mesh in force, else of the sharding's, are explicit; types of its results
+    state what they stated outside. The sharding may be given with the call, as ``in_sharding=``. Without ``f``, a
+    decorator.
 
     Raises: BadCall: there is no sharding. BadArgument: the mesh in force has not one of the axes.
     """
 
     def call(f: Any, sharding: Any, *args: Any, **kwargs: Any) -> Any:
-        around = get_abstract_mesh()
-        inside = around.update_axis_types(dict.fromkeys(_names(axes) or around.axis_names, AxisType.Explicit))
-        with use_abstract_mesh(inside):
+        around = _mesh(sharding)
+        with use_abstract_mesh(_with_types(around, axes, AxisType.Explicit)):
             results = f(*reshard(args, sharding), **kwargs)
-        return results if inside == around else left_to(around, results)
+        return left_to(around, results)
 
     return _placing("explicit_axes", "in_sharding", call, f, axes, in_sharding)
+
+
+def _mesh(sharding: Any) -> AbstractMesh:
+    """The mesh in force; where none is, that of the first of these shardings that has one."""
+    given = pytrees.leaves(sharding, lambda leaf: isinstance(leaf, (Sharding, PartitionSpec)))
+    meshes = [get_abstract_mesh(), *[leaf.mesh.abstract_mesh for leaf in given if isinstance(leaf, NamedSharding)]]
+    return next((mesh for mesh in meshes if not mesh.empty), meshes[0])
+
+
+def _with_types(mesh: AbstractMesh, axes: Axes, kind: AxisType) -> AbstractMesh:
+    """The mesh where these axes, or all, are of this kind."""
+    return mesh.update_axis_types(dict.fromkeys(_names(axes) or mesh.axis_names, kind))
 
 
 def _names(axes: Axes) -> tuple[str, ...]:
@@ -69,7 +86,7 @@ def _placing(where: str, keyword: str, call: Callable[..., Any], f: Any, axes: A
         if given is None:
             raise BadCall(f"{where}: {keyword} must be given, got none.", hint=f"{where}(f, {keyword}=hx.P('axis')).")
         for name in _names(axes):
-            get_abstract_mesh().axis_size(where, name)
+            _mesh(given).axis_size(where, name)
         return call(f, given, *args, **kwargs)
 
     return placed

@@ -61,10 +61,12 @@ def _constraints(operands: Sequence[ArrayType], results: Sequence[ArrayType]) ->
     if not cuts:
         return [None] * len(results)
     rest = UNCONSTRAINED if cuts[0].mesh.auto_axes else None
-    if any([cut.hides for cut in cuts]) and all([t.cut is None for t in results]):
-        return [None] * len(results)
-    made = []
+    hides = any([cut.hides for cut in cuts])
+    made: list[NamedSharding | None] = []
     for t in results:
+        if hides and t.cut is None:
+            made.append(None)
+            continue
         spec = [rest] * len(t.shape) if t.cut is None else [rest if entry is None else entry for entry in t.cut.spec]
         made.append(None if {*spec} == {UNCONSTRAINED} else cuts[0].with_spec(spec))
     return made

@@ -93,7 +93,7 @@ def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, .
     index, *xs = operands
     count = len(op.bodies)
     own = clamp(scalar(0, int32), index, scalar(count - 1, int32))
-    highest, lowest = LaneOperations.highest(axes, own), LaneOperations.lowest(axes, own)
+    highest, lowest = perform(LaneOperations.highest(axes), own), perform(LaneOperations.lowest(axes), own)
     which = select(eq(highest, lowest), own, scalar(count, int32))
 
     def differing(own: Any, *values: Any) -> Sequence[Any]:
@@ -113,15 +113,15 @@ def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, .
 def _loop(op: Any, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> Any:
     """A loop with collectives: it continues while any device's test holds; with effects all tests must agree."""
     test, body = op.bodies
-    joined = LaneOperations.lowest if is_root(op) else LaneOperations.highest
-    again = record(lambda *xs: [joined(axes, interpret(test, xs)[0])], test.in_types, test.name)
+    joined = (LaneOperations.lowest if is_root(op) else LaneOperations.highest)(axes)
+    again = record(lambda *xs: [perform(joined, interpret(test, xs)[0])], test.in_types, test.name)
     if not is_root(op):
         step = guarded_step(test, body, (True,) * op.shared, bool(op.slots))
         return perform(CoherentWhile((again, step), op.shared, op.carry, op.slots), *operands)
     results = perform(CoherentWhile((again, body), op.shared, op.carry, op.slots), *operands)
     (more,) = interpret(test, (*operands[: op.shared], *results))
     bodies = (record(lambda: (), (), "all"), record(lambda: _fail(op, axes), (), "some"))
-    perform(CoherentCond(bodies), convert(LaneOperations.highest(axes, more), int32))
+    perform(CoherentCond(bodies), convert(perform(LaneOperations.highest(axes), more), int32))
     return results
 
 

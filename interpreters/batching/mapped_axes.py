@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ...effects.base.errors import BadArgument, BadCall, ShapeMismatch, ShardingTypeError, some_of
 from ...effects.control.recorded_bodies import at_path
 from ...effects.core.arrays import Array
 from ...effects.core.containers import container_kind, is_axis, is_container, is_spec, need_no_container
+from ...effects.core.named_axes import axis_tuple
 from ...effects.operations.foundations.shapes import broadcast_in_dim, move_axis
 from ...effects.operations.foundations.sharding_constraint import reveal
 from ...effects.sharding.named_sharding import NamedSharding
@@ -125,11 +126,15 @@ def lane_count(
     )
 
 
-def lanes_cut(where: str, dims: Sequence[int | None], xs: Sequence[Any]) -> NamedSharding | None:
+def lanes_cut(
+    where: str, dims: Sequence[int | None], xs: Sequence[Any], placed: Hashable | None = None
+) -> NamedSharding | None:
     """How a vector of the lanes is cut along explicit axes, as the mapped dimensions are; None: they are whole.
 
-    Raises: ShardingTypeError: the mapped dimensions are cut in different ways, or an argument that all lanes share is
-    cut along the same axis.
+    ``placed``: the axes over which they were asked to be placed, or None.
+
+    Raises: ShardingTypeError: the mapped dimensions are cut in different ways, or otherwise than ``placed`` says, or an
+    argument that all lanes share is cut along the same axis.
     """
     mapped = [(x.type, d) for x, d in zip(xs, dims) if d is not None]
     cuts = {t.cut and t.cut.of_dimension(d) for t, d in mapped}
@@ -145,6 +150,12 @@ def lanes_cut(where: str, dims: Sequence[int | None], xs: Sequence[Any]) -> Name
             hint="hx.reshard(x, spec) cuts one of the arguments as the others are.",
         )
     (cut,) = cuts
+    if placed is not None and axis_tuple(placed) != cut.spec.axes:
+        raise ShardingTypeError(
+            f"{where}: spmd_axis_name must name the axes along which types state that lanes are cut, got {placed!r} "
+            f"for lanes cut along {cut.spec[0]!r}.",
+            hint="leave it out; or hx.reshard(x, spec) cuts the mapped dimension along it.",
+        )
     for x, d in zip(xs, dims):
         if d is None and isinstance(x, Array) and x.type.cut and {*cut.spec.axes} & {*x.type.cut.spec.axes}:
             raise ShardingTypeError(

@@ -1,4 +1,6 @@
-"""The handler of ``vmap(spmd_axis_name=...)``: lanes that are placed over axes of a mesh, wherever a mesh is named."""
+"""The handler of ``vmap`` whose lanes are placed over axes of a mesh, wherever a mesh is named: those that
+``spmd_axis_name`` says, or along which types state that they are cut.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,12 @@ from ...effects.core.named_axes import Axis, Bound, SizedAxis
 from ...effects.core.operation import Operation
 from ...effects.core.varying import vary
 from ...effects.operations.foundations.shapes import reshape
+from ...effects.operations.foundations.sharding_constraint import reveal
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import interpret
+from ...effects.sharding.named_sharding import cut_over
+from ...effects.sharding.partition_spec import UNCONSTRAINED
 from ...effects.types.array_type import ArrayType
 from ..core.record import record
 from .batch import Batch
@@ -93,9 +98,16 @@ class PlacedLanes(Batch):
         (closed,), captured = close_all([program])
         results = perform(ShardMap((closed,), op.mesh, over, True, len(captured)), *captured, *given)
         return tuple([
-            self.box(None, (y,)) if d is None else self.box(0, (reshape(y, (self.size, *y.type.shape[2:])),))
-            for y, d in zip(results, dims)
+            self.box(None, (y,)) if d is None else self.box(0, (self._joined(y),)) for y, d in zip(results, dims)
         ])
+
+    def _joined(self, y: Any) -> Any:
+        """The lanes that ``_pieces`` divided; along explicit axes types state how they are cut, and nothing of a lane.
+        """
+        z = reshape(y, (self.size, *y.type.shape[2:]))
+        if self.cut is None:
+            return z
+        return reveal(z, cut_over(self.cut.mesh, [*self.cut.spec, *[UNCONSTRAINED] * (len(z.type.shape) - 1)]))
 
     def _pieces(self, x: Any, count: int) -> Any:
         """The value with its lanes, along axis 0, divided into ``count`` shards, one for each device."""
@@ -128,5 +140,5 @@ def _need_free(op: ShardMap, over: tuple[SizedAxis, ...]) -> None:
     if taken:
         raise BadArgument(
             f"vmap: a shard_map inside must leave the axes of spmd_axis_name alone, got one that uses {taken[0]!r}.",
-            hint="without spmd_axis_name every device has all lanes.",
+            hint="without spmd_axis_name, and where types state no cut of the lanes, every device has all of them.",
         )

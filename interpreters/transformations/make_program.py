@@ -54,10 +54,14 @@ class ShapeDtypeStruct(ImmutableObject):
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The shape, dtype and weakness of an array, a number, or anything with ``shape`` and ``dtype``."""
+        """The shape, dtype and weakness of an array, a number, or anything with ``shape`` and ``dtype``; and the
+        sharding of a committed array, or that a traced array's type states.
+        """
         t = x if hasattr(x, "shape") and hasattr(x, "dtype") else type_of(x)
-        known = not isinstance(x, Box) and getattr(x, "committed", True)
-        sharding = getattr(x, "sharding", None) if known else None
+        if isinstance(x, Box):
+            sharding = x.type.cut
+        else:
+            sharding = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
         return cls(t.shape, t.dtype, weak_type=bool(getattr(t, "weak_type", False)), sharding=sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:

@@ -21,8 +21,8 @@ from ...effects.operations.manipulation.rearranging import transpose
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh_scope import get_abstract_mesh, get_mesh
-from ...effects.sharding.named_sharding import cut_over
-from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
+from ...effects.sharding.named_sharding import NamedSharding, cut_over
+from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..batching.divergent_devices import coherent
@@ -115,9 +115,11 @@ def over_devices(
             return call_pure(of_values, args, {}, positions)
         specs = _specs_of(where, in_specs, args, over, axes)
         places = [i for i, spec in enumerate(specs) if spec is not None]
-        xs = [hide(as_array(leaves[i])) for i in places]
+        arrays = [as_array(leaves[i]) for i in places]
+        xs, beyond = [*map(hide, arrays)], [_cut_beyond(x.type, axes) for x in arrays]
         into = [_division(where, "in_specs", specs[i], axes, len(x.type.shape)) for i, x in zip(places, xs)]
         out: list[Division] = []
+        stated: list[NamedSharding | None] = []
 
         def body(*values: Any) -> Any:
             given = dict(zip(places, values))
@@ -125,17 +127,19 @@ def over_devices(
             ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
             kinds = _flat_specs(f"{where} out_specs", out_specs, y)
             out[:] = [_division(where, "out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(kinds, ys)]
+            stated[:] = [leaf.type.cut for leaf in ys]
             checked = [_checked(where, leaf, d, axes) for leaf, d in zip(ys, out)] if check_vma else ys
             return pytrees.structure(y), checked
 
         rows = [divide(where, x, division, axes) for x, division in zip(xs, into)]
         if check_vma:
-            structure, results = _tracked(where, body, over, axes, rows, into, name_of(f))
+            structure, results = _tracked(where, body, over, axes, rows, into, beyond, name_of(f))
         else:
-            structure, results = _untracked(where, body, over, axes, rows, into, out, name_of(f))
+            structure, results = _untracked(where, body, over, axes, rows, into, beyond, out, name_of(f))
         joined = [join(y, division, axes) for y, division in zip(results, out)]
-        rest = UNCONSTRAINED if _cut_beyond(leaves, axes) else None
-        return pytrees.unflatten(structure, [_stated(y, division, over, rest) for y, division in zip(joined, out)])
+        rest = UNCONSTRAINED if any([x.type.cut is not None and x.type.cut.hides for x in arrays]) else None
+        whole = [_stated(y, division, over, cut, rest) for y, division, cut in zip(joined, out, stated)]
+        return pytrees.unflatten(structure, whole)
 
     return mapped
 
@@ -172,25 +176,27 @@ def _of_values(
 
 def _tracked(
     where: str, body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division],
-    name: str,
+    beyond: Sequence[NamedSharding | None], name: str,
 ) -> tuple[Any, Sequence[Any]]:
     """The structure and stacked results of a body, if types say along which mesh axes a value varies."""
     named = [_named(division) for division in into]
-    types = [_piece(x.type, over).along(x.type.varying | over) for x, over in zip(rows, named)]
+    types = [
+        _piece(x.type, over).along(x.type.varying | over).cut_by(cut) for x, over, cut in zip(rows, named, beyond)]
     structure, program, captured = _recorded(where, body, types, Binding(axes, True, mesh), name)
     return structure, perform(ShardMap((program,), mesh, axes, True, len(captured)), *captured, *rows)
 
 
 def _untracked(
     where: str, body: Callable[..., Any], mesh: Any, axes: SizedAxes, rows: Sequence[Any], into: Sequence[Division],
-    out: Sequence[Division], name: str,
+    beyond: Sequence[NamedSharding | None], out: Sequence[Division], name: str,
 ) -> tuple[Any, Sequence[Any]]:
     """The structure and stacked results of a body in which every value counts as one per device."""
     everywhere = frozenset(axes)
     shared = [i for i, division in enumerate(into) if not _named(division)]
     order = [*shared, *[i for i in range(len(into)) if i not in shared]]
     given = [rows[i] if i in shared else _relabelled(rows[i], _named(into[i]), everywhere, mesh, axes) for i in order]
-    types = [x.type if k < len(shared) else _piece(x.type, everywhere) for k, x in enumerate(given)]
+    pieces = [x.type if k < len(shared) else _piece(x.type, everywhere) for k, x in enumerate(given)]
+    types = [t.cut_by(beyond[i]) for t, i in zip(pieces, order)]
     places = [order.index(i) for i in range(len(into))]
     structure, program, captured = _recorded(
         where, lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False, mesh), name
@@ -246,16 +252,21 @@ def _piece(rows: ArrayType, over: frozenset[SizedAxis]) -> ArrayType:
     return rows.update(shape=rows.shape[1:]) if over else rows.cut_by(None)
 
 
-def _stated(y: Any, division: Division, mesh: Any, rest: Any) -> Any:
-    """A result, whose type states its division along the explicit axes of the mesh; ``rest``: the other entries."""
-    return reveal(y, cut_over(mesh, [tuple([name for name, _ in dim]) or rest for dim in division]))
-
-
-def _cut_beyond(xs: Sequence[Any], axes: SizedAxes) -> bool:
-    """Whether an argument is cut along an explicit axis that the body does not see."""
+def _cut_beyond(t: ArrayType, axes: SizedAxes) -> NamedSharding | None:
+    """How a type states that values are cut along the axes that the body does not see; None: it does not."""
+    if t.cut is None or t.cut.hides:
+        return None
     names = {name for name, _ in axes}
-    cuts = [x.type.cut for x in xs if isinstance(x, Array) and x.type.cut is not None]
-    return any([cut.hides or not names.issuperset(cut.spec.axes) for cut in cuts])
+    return cut_over(t.cut.mesh, t.cut.spec.restricted({*t.cut.mesh.axis_names} - names))
+
+
+def _stated(y: Any, division: Division, mesh: Any, cut: NamedSharding | None, rest: Any) -> Any:
+    """A result, whose type states its division along the explicit axes of the mesh, and the cut of its pieces along
+    further ones; ``rest``: the entry where neither says one.
+    """
+    entries = [rest] * len(division) if cut is None else cut.spec
+    return reveal(y, cut_over(mesh, [
+        (*[name for name, _ in dim], *entry_axes(entry)) or entry for dim, entry in zip(division, entries)]))
 
 
 def divide(where: str, x: Any, division: Division, axes: SizedAxes) -> Any:
@@ -354,10 +365,11 @@ def _specs_of(where: str, in_specs: Any, args: tuple[Any, ...], mesh: Any, axes:
     if in_specs is not Infer:
         specs = _flat_specs(f"{where} in_specs", in_specs, args)
         for x, spec in zip(pytrees.leaves(args), specs):
-            _check_stated(where, x, spec, names)
+            _check_stated(where, x, spec, names, mesh)
         return specs
     specs = []
     for x in map(as_array, pytrees.leaves(args)):
+        _check_mesh(where, x, mesh)
         spec = _known_spec(x, mesh)
         if spec is None:
             raise UnknownSharding(
@@ -380,11 +392,23 @@ def _known_spec(x: Any, mesh: Any) -> PartitionSpec | None:
     return PartitionSpec() if mesh.explicit_axes else None
 
 
-def _check_stated(where: str, x: Any, spec: Any, names: set[Hashable]) -> None:
-    """Raises ShardingTypeError: the type of an argument states another spec, as to the axes ``names``."""
+def _check_mesh(where: str, x: Any, mesh: Any) -> None:
+    """Raises ShardingTypeError: the type of an argument states a cut over other axes than those of the mesh."""
+    cut = x.type.cut
+    if cut is not None and not cut.hides and cut.mesh.shape_tuple != mesh.shape_tuple:
+        raise ShardingTypeError(
+            f"{where}: arguments must be cut over the axes of its mesh, {dict(mesh.shape_tuple)}, got {x.type} over "
+            f"{dict(cut.mesh.shape_tuple)}.",
+            hint="hx.reshard(x, NamedSharding(mesh, spec)) before, with the mesh of shard_map.",
+        )
+
+
+def _check_stated(where: str, x: Any, spec: Any, names: set[Hashable], mesh: Any) -> None:
+    """Raises ShardingTypeError: the type of an argument states another spec, as to the axes ``names``, or mesh."""
     cut = x.type.cut if isinstance(x, Array) and spec is not None else None
     if cut is None or cut.hides:
         return
+    _check_mesh(where, x, mesh)
     given = cut_over(cut.mesh, (*spec, *[None] * (len(cut.spec) - len(spec))))
     if given != cut_over(cut.mesh, cut.spec.restricted(names)):
         raise ShardingTypeError(

@@ -102,8 +102,10 @@ def vmap(
             return _on_references(fun, settings, args, kwargs)
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
         names = lambda i: leaf_name(fun, i, None, pytrees.structure((args, kwargs)))
-        run = new_run(STACK.get(), lane_count("vmap", dims, xs, axis_size, names), axis_name, user_site(2))
-        run.cut = lanes_cut("vmap", dims, xs)
+        size, cut = lane_count("vmap", dims, xs, axis_size, names), lanes_cut("vmap", dims, xs, spmd_axis_name)
+        new = new_run if cut is None or cut.hides or group is not False else _lanes(cut.spec[0], False)
+        run = new(STACK.get(), size, axis_name, user_site(2))
+        run.cut = cut
         boxes = [x if d is None else run.box(d, (x,)) for x, d in zip(xs, dims)]
         with installed(run):
             positional = pytrees.unflatten(tree, boxes[: tree.num_leaves])

@@ -14,7 +14,7 @@ from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.named_sharding import Bounds, NamedSharding, Sharding, bounds
 from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type, stated
-from ...effects.types.dtypes import canonical
+from ...effects.types.dtypes import ExtendedDType, canonical
 from ..compile.placement import over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
@@ -30,21 +30,23 @@ def make_array_from_callback(
 
         make_array_from_callback(x.shape, s, lambda index: x[index]) == x
 
-    Raises: ShapeMismatch: a shard has the wrong shape, or the shape cannot be cut so.
+    Raises: ShapeMismatch: a shard has the wrong shape, or the shape cannot be cut so. DTypeMismatch: shards have
+    several dtypes, or are random keys and ``dtype`` is another one.
     """
-    sharding.check_fit("make_array_from_callback", lambda: "the array", tuple(shape))
+    where, converts = "make_array_from_callback", dtype is not None and not isinstance(dtype, ExtendedDType)
+    sharding.check_fit(where, lambda: "the array", tuple(shape))
     made: dict[Bounds, ConcreteArray] = {}
     shards = []
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = bounds(index, shape)
         if key not in made:
             data = data_callback(index)
-            made[key] = _known(data if dtype is None else np.asarray(data, dtype))
+            made[key] = _known(np.asarray(data, dtype) if converts else data)
         shards.append(made[key])
     if not shards:
-        raise BadArgument("make_array_from_callback: this process must have a device of the sharding, it has none.")
-    parts = [shard.value for shard in shards]
-    return _assemble("make_array_from_callback", tuple(shape), sharding, parts, shards[0].type.dtype)
+        raise BadArgument(f"{where}: this process must have a device of the sharding, it has none.")
+    _check_dtypes(where, shards, dtype)
+    return _assemble(where, tuple(shape), sharding, [shard.value for shard in shards], shards[0].type.dtype)
 
 
 def make_array_from_process_local_data(
@@ -129,9 +131,7 @@ def make_array_from_single_device_arrays(
             hint="device_put(part, device) for each device of the sharding.",
         )
     parts = [of_device[device] for device in devices]
-    kinds = {x.type.dtype for x in parts} | (set() if dtype is None else {canonical(dtype)})
-    if len(kinds) > 1:
-        raise DTypeMismatch(f"{where}: the parts must have one dtype, got {', '.join(sorted(map(str, kinds)))}.")
+    _check_dtypes(where, parts, dtype)
     _check_shards(where, shape, cut, [x.type.shape for x in parts])
     over(cut.mesh)
     kind = stated(array_type(shape, parts[0].type.dtype), cut)
@@ -150,6 +150,13 @@ def _stored(kind: Any, sharding: Any) -> tuple[Any, Any]:
     """The runtime's type and sharding for arrays of a type."""
     stored, dtype = storage(kind)
     return runtime.aval(stored, dtype), runtime.sharding_over(sharding, len(stored))
+
+
+def _check_dtypes(where: str, parts: Sequence[ConcreteArray], dtype: Any) -> None:
+    """Check that all parts have one dtype, which is ``dtype`` unless that is None. Raises: DTypeMismatch."""
+    kinds = {x.type.dtype for x in parts} | (set() if dtype is None else {canonical(dtype)})
+    if len(kinds) > 1:
+        raise DTypeMismatch(f"{where}: the parts must have one dtype, got {', '.join(sorted(map(str, kinds)))}.")
 
 
 def _check_shards(where: str, shape: Sequence[int], sharding: Sharding, shapes: Sequence[Sequence[int]]) -> None:
@@ -171,8 +178,8 @@ def _assemble(
     if sharding.num_devices == 1 and not hasattr(sharding, "mesh"):
         (device,) = sharding._device_assignment
         note_placement(device, sharding.memory_kind)
-        where = runtime.sharding(device, sharding.memory_kind)
-        return concrete(stated(kind, sharding), None, runtime.put_at(parts[0].copy(), where))
+        here = runtime.sharding(device, sharding.memory_kind)
+        return concrete(stated(kind, sharding), None, runtime.put_at(parts[0], here, copy=True))
     cut = over_mesh(sharding)
     over(cut.mesh)
     kind = stated(kind, cut)

@@ -12,7 +12,7 @@ from ...effects.base.config import current
 from ...effects.base.errors import BadArgument, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.stack import BASE, STACK, perform
-from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
+from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, from_numpy
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.jax_contexts import check_transfer, explicit_transfers
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
@@ -92,7 +92,8 @@ def destination(where: str, target: Any) -> Any:
 
 def _put(leaf: Any, sharding: Sharding | Space | None, name: Callable[[], str]) -> Array:
     """The array with this sharding; while a program is traced, a sharding constraint. ``name`` names it in errors."""
-    x = as_array(leaf)
+    to_one = STACK.get() is BASE and isinstance(sharding, SingleDeviceSharding)  # the transfer copies what NumPy has
+    x = from_numpy(leaf, copy=False) if to_one and type(leaf) is np.ndarray else as_array(leaf)
     if isinstance(sharding, Space):
         if STACK.get() is not BASE or sharding is x.type.memory_space:
             return in_memory(x, sharding)
@@ -148,19 +149,21 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
         return x
     # a copy: the memory of the array may be donated or shared
     if buffer is None:
-        return concrete(x.type, None, runtime.put_at(x.value.copy(), where))
+        return concrete(x.type, None, runtime.put_at(x.value, where, copy=True))
     x.block_until_ready()  # XLA ends the process where elements are moved that a failed program never had
     return concrete(x.type, None, runtime.copied_to(buffer, where))
 
 
 def put_like(y: Any, x: Any, device: Any = None) -> Any:
-    """``y`` on ``device``; without one, cut as ``x`` and on its devices if that is an array of the same shape and these
-    are known.
+    """``y`` on ``device``; without one, on the devices of ``x`` where these are known: cut as ``x`` is, if both have
+    one shape, and whole where ``x`` is.
     """
-    if device is None and isinstance(x, Array) and x.run is not None and x.type.shape == y.type.shape:
-        return reveal(y, x.type.cut)
-    if device is None and isinstance(x, ConcreteArray) and x.committed and x.type.shape == y.type.shape:
-        device = x.sharding
+    if device is None and isinstance(x, Array):
+        alike = x.type.shape == y.type.shape
+        if isinstance(x, ConcreteArray) and x.committed and (alike or x.sharding.is_fully_replicated):
+            device = x.sharding if alike or not isinstance(x.sharding, NamedSharding) else x.sharding.with_spec(())
+        elif x.run is not None and alike:
+            return reveal(y, x.type.cut)
     return y if device is None else device_put(y, device)
 
 

@@ -75,12 +75,13 @@ def hidden(tree: Any) -> Any:
 
 
 def left_to(mesh: AbstractMesh, tree: Any) -> Any:
-    """A tree with its arrays hidden, over another mesh of the same axes."""
+    """A tree whose arrays lie as they do, over a mesh of the same axes: types state how they are cut along those that
+    are explicit there.
+    """
 
     def left(x: Any) -> Any:
-        if not isinstance(x, Array) or x.type.cut is None:
-            return x
-        return perform(ShardingConstraint(x.type.cut.hidden.update(mesh=mesh)), x)
+        cut = x.type.cut if isinstance(x, Array) else None
+        return x if cut is None or cut.mesh == mesh else perform(ShardingConstraint(cut.update(mesh=mesh)), x)
 
     return pytrees.map(left, tree)
 

@@ -48,7 +48,10 @@ _NVIDIA_LIBRARIES = {
     "cudnn": ("libcudnn.so.9",),
     "nvshmem": ("libnvshmem_host.so.3",),
 }
-_CUDA_PLUGIN = "handlax_cuda"
+_CUDA_PLUGIN = "oneapi"
+"""The name under which the plug-in is loaded: that of a GPU, since jaxlib from 0.11 on looks for a plug-in called cuda,
+rocm or oneapi to load a serialized program, and one that jax has no plug-in for, since jax needs its own to be free.
+"""
 _CUDA_TARGET_MODULES = ("_solver", "_linalg", "_sparse", "_prng", "_hybrid", "_rnn", "_triton")
 
 COUNTS: Counter[str] = Counter()
@@ -230,7 +233,7 @@ def _make_cuda_client(joined: Connection | None) -> Client:
 
 
 def _load_cuda_plugin(version: str, library: pathlib.Path) -> None:
-    """Load the library under a name of our own: jax refuses to start where the name "cuda" is taken.
+    """Load the library under a name that jax does not load one by: it refuses to start where that is taken.
 
     Both register the same handlers, of which XLA keeps one.
     """

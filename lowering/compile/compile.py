@@ -185,8 +185,9 @@ def compile_program(
     """
     types = program.out_types
     closed, captured = close(with_defaults(program))
-    closed = with_constraints(without_rules(closed))
+    closed = without_rules(closed)
     placement = placed_as_typed(settle(closed, name, placement), types)
+    closed = with_constraints(closed)
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
@@ -284,8 +285,8 @@ def lower(
     Raises: UnhandledEffect: an effect of its row has no lowering.
     """
     check_lowerable(closed, name)
-    types, closed = closed.out_types, with_constraints(closed)
-    placement = placed_as_typed(settle(closed, name, placement), types)
+    placement = placed_as_typed(settle(closed, name, placement), closed.out_types)
+    closed = with_constraints(closed)
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])

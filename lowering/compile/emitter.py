@@ -36,7 +36,7 @@ from .manual_computation import device_number
 from .scoped_locations import equations_to_emit
 from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced, top
 
-MEMORY_KINDS = {Space.Device: "device", Space.Host: "pinned_host"}
+KINDS_OF_SPACES = {Space.Device: "device", Space.Host: "pinned_host"}
 """XLA's names of memories."""
 
 
@@ -415,7 +415,7 @@ class Emitter:
     ) -> list[SsaValue]:
         """A while loop: apply ``step`` while ``more`` holds; both emit operations on values."""
         types = [v.type for v in values]
-        if not types:  # a loop without carry: its body has no effects, so no iteration is needed
+        if not types:  # without a carry the test gives the same each time: a loop that ends has no iteration
             return []
         test = self.region(types, lambda *vs: [more(*vs)])
         return self.ops("while", *values, types=types, regions=f"({test[1:-1]}, {self.region(types, step)[1:-1]})")
@@ -474,7 +474,7 @@ class Emitter:
         """The value in this memory; itself where it lies there."""
         if x.type.memory_space is space:
             return x
-        kind = f'{{_xla_buffer_placement = "{MEMORY_KINDS[space]}"}}'
+        kind = f'{{_xla_buffer_placement = "{KINDS_OF_SPACES[space]}"}}'
         attributes = f"{{has_side_effect = true, mhlo.frontend_attributes = {kind}}}"
         moved = f"stablehlo.custom_call @annotate_device_placement({x.name}) {attributes} : {signature([x], x.type)}"
         return self.new(moved, x.type.lying_in(space))

@@ -16,6 +16,7 @@ from ...effects.sharding.mesh import Mesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
+from ...interpreters.analysis.cut_constraints import with_constraints
 from ..xla.array_backend import default_device, note_placement
 from ..xla.lazy import runtime
 
@@ -40,13 +41,14 @@ class Placement(NamedTuple):
         return "cuda" if name == "gpu" else name
 
     def emitted(self, used: Sequence[int], arguments: int, results: int, tokens: int) -> Placement:
-        """The placement of a program that takes the arguments ``used`` alone, and further ones that are whole, and that
-        has ``tokens`` more results, whole too.
+        """The placement of a program that takes the arguments ``used`` alone, from the memory of the devices, and
+        further ones that are whole, and that has ``tokens`` more results, whole too.
         """
         if self.mesh is None:
             return self
         whole = NamedSharding(self.mesh, PartitionSpec())  # type: ignore[arg-type]
-        taken = [self.arguments[n] or whole if self.arguments else whole for n in used]
+        given = [self.arguments[n] if self.arguments else None for n in used]
+        taken = [whole if s is None else s.update(memory_kind=None) for s in given]
         return self._replace(
             arguments=(*taken, *[whole] * (arguments - len(used))),
             results=(*(self.results or (None,) * results), *[whole] * tokens),
@@ -98,7 +100,8 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
 
     Raises: DeviceMismatch: they are not the same devices in the same order.
     """
-    named = [mesh for mesh in meshes(program) if isinstance(mesh, Mesh) or mesh.size > 1]  # one device is no mesh
+    found = meshes(program) or meshes(with_constraints(program))  # which names meshes that types alone name
+    named = [mesh for mesh in found if isinstance(mesh, Mesh) or mesh.size > 1]  # one device is no mesh
     if not named:
         return wanted or by_settings()
     concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]

@@ -10,7 +10,7 @@ from ...effects.sharding.mesh import MeshAxes, sdy_axis
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, Space
 from ..xla.host_callbacks import HostCall
-from .emitter import MEMORY_KINDS, Emitter, function, identifier
+from .emitter import KINDS_OF_SPACES, Emitter, function, identifier
 
 
 class StablehloModule(NamedTuple):
@@ -42,7 +42,7 @@ class EntryEmitter(Emitter):
         """The attributes of an argument or result: its sharding, if it has one, and its memory, if that is the host's.
         """
         far = type.memory_space is Space.Host
-        memory = [f'mhlo.memory_kind = "{MEMORY_KINDS[Space.Host]}"'] if far else []
+        memory = [f'mhlo.memory_kind = "{KINDS_OF_SPACES[Space.Host]}"'] if far else []
         if sharding is None or self.mesh_of_all is None:
             return memory
         return [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}", *memory]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.errors import BadArgument, need_function
-from ...effects.base.tracebacks import boundary
+from ...effects.base.errors import BadArgument
+from ...effects.control.branches import PlatformIndex, branch_on
 from ...effects.core.arrays import Array, ConcreteArray
+from ...effects.core.columns import EVALUATE
 from ...effects.core.jax_contexts import explicit_transfers
 from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
@@ -87,29 +88,9 @@ def device_get(x: Any) -> Any:
         return pytrees.map(get, x)
 
 
-@boundary
-def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Any) -> Any:
-    """The result of the function for the platform on which programs are executed, or of ``default``.
-
-        platform_dependent(x, cpu=f, gpu=g, default=h)
-
-    The platform is that of the device in force while it is traced: "cpu" or "gpu" (also "cuda").
-
-    Raises: BadArgument: there is no function for this platform.
-
-    >>> platform_dependent(2.0, cpu=lambda x: x + 1.0, default=lambda x: x)
-    3.0
-    """
-    for f in (*per_platform.values(), *([] if default is None else [default])):
-        need_function("platform_dependent", f)
-    platform = _default_device().platform
-    f = per_platform.get(platform) or (per_platform.get("cuda") if platform == "gpu" else None) or default
-    if f is None:
-        raise BadArgument(
-            f"platform_dependent: a function for {platform!r} must be given, got {sorted(per_platform)}.",
-            hint="default=f serves all other platforms.",
-        )
-    return f(*args)
+@EVALUATE.rule(PlatformIndex)
+def _(op: PlatformIndex) -> Any:
+    return np.int32(branch_on(runtime.backend(platform_in_force()).platform, op.platforms))
 
 
 def block_until_ready(x: Any) -> Any:

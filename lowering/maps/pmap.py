@@ -9,9 +9,9 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument, need_function
-from ...effects.base.stack import current
+from ...effects.base.stack import BASE, STACK, current
 from ...effects.base.wrapping import wraps
-from ...effects.core.arrays import as_array
+from ...effects.core.arrays import ConcreteArray, as_array
 from ...effects.core.containers import need_no_container, need_no_spec
 from ...effects.core.named_axes import UNNAMED
 from ...effects.core.signatures import P as Args
@@ -25,9 +25,11 @@ from ...interpreters.batching.mapped_axes import dimensions, flat_axes, lane_cou
 from ...interpreters.core.static_arguments import merge_arguments
 from ...interpreters.transformations.shard_map import over_devices
 from ...interpreters.transformations.vmap import vmap
+from ..arrays.device_put import device_put
 from ..arrays.sharding_constraints import reshard
 from ..jit.devices import local_devices, process_count
 from ..jit.jit import jit
+from ..xla.array_backend import PLACED
 from .process_lanes import argument_leaf_names, devices_of_all, with_all_processes
 
 
@@ -48,7 +50,7 @@ def pmap(
         pmap(f)(xs)[i] == f(xs[i])
 
     Arguments and collectives are those of ``vmap``; a nested ``pmap`` maps its lanes on the device of the outer lane.
-    Results are sharded over the devices.
+    Arguments that lie on other devices are moved, and results are sharded over the devices.
 
     Of several processes, each passes the lanes of its own devices, equally many, and gets the results of these;
     collectives are over the lanes of all processes, in their order.
@@ -89,11 +91,14 @@ def pmap(
     @wraps(fun)
     def called(*args: Args.args, **kwargs: Args.kwargs) -> R:
         meets = devices is None and config.PROCESS.joined > 1
-        if not meets or any([binding.mesh is not None for binding in current().scope]):
+        moves = PLACED and STACK.get() is BASE
+        if not (meets or moves) or any([binding.mesh is not None for binding in current().scope]):
             return compiled(*args, **kwargs)
         dynamic, axes, refill = _dynamic(args, fixed, in_axes)
         of_all = lambda values, named: compiled(*refill(values), **named)
-        return with_all_processes(of_all, (dynamic, kwargs), (axes, 0), name, axis_size, backend)
+        if meets:
+            return with_all_processes(of_all, (dynamic, kwargs), (axes, 0), name, axis_size, backend)
+        return of_all(*_moved((dynamic, kwargs), (axes, 0), name, axis_size, devices, backend))
 
     called.__dict__.update(compiled.__dict__)
     return called
@@ -107,6 +112,25 @@ def _dynamic(
     axes = in_axes if not isinstance(in_axes, (tuple, list)) else tuple([in_axes[i] for i in at])
     statics = [(i, x) for i, x in enumerate(args) if i in fixed]
     return tuple([args[i] for i in at]), axes, lambda values: merge_arguments(statics, values)
+
+
+def _moved(
+    args: Any, in_axes: Any, name: Hashable, axis_size: int | None, devices: Sequence[Any] | None, backend: str | None
+) -> Any:
+    """The arguments, of which arrays that are committed to other devices than those of the lanes are moved to these."""
+    leaves, tree = pytrees.flatten(args)
+    committed = [isinstance(x, ConcreteArray) and x.committed for x in leaves]
+    if not any(committed):
+        return args
+    xs = [as_array(x) for x in leaves]
+    dims = dimensions("pmap", in_axes, args, xs)
+    chosen = _devices(lane_count("pmap", dims, xs, axis_size, argument_leaf_names(tree)), devices, backend)
+    mesh = Mesh(np.array(chosen), (name,))
+    return pytrees.unflatten(tree, [
+        device_put(x, NamedSharding(mesh, cut_along(d, name)))
+        if lies and x.sharding._device_assignment != tuple(chosen) else x
+        for x, d, lies in zip(xs, dims, committed)
+    ])
 
 
 def _on_devices(

@@ -46,9 +46,8 @@ def putter(device: Device, *, copy: bool = True, committed: bool = True) -> Call
                 return _device_put(kind, where, [array], devices, committed, False, semantics, True)
         array = np.asarray(array)
         kind = aval(array.shape, array.dtype)
-        if array.dtype is not kind.dtype:
-            array = array.astype(kind.dtype, copy=False)
-        return _device_put(kind, where, [array], devices, committed, False, semantics, True)
+        native = array.astype(kind.dtype, copy=False)
+        return _device_put(kind, where, [native], devices, committed, False, semantics, True)
 
     return put_here
 
@@ -79,8 +78,7 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
     if hasattr(own, "named") and hasattr(where, "named"):
         same = own._internal_device_list == where._internal_device_list and own._hlo_sharding == where._hlo_sharding
     else:
-        one_each = not hasattr(own, "named") and not hasattr(where, "named")
-        same = one_each and own._device == where._device
+        same = not hasattr(own, "named") and not hasattr(where, "named") and own._device == where._device
     return bool(same and own._memory_kind == where._memory_kind)
 
 
@@ -122,11 +120,12 @@ def copied_to(buffer: Buffer, where: BufferSharding) -> Buffer:
     return assemble([duplicate(buffer)], buffer.aval, where) if moved is buffer else moved
 
 
-def put_at(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
-    """The elements of a NumPy array that is no longer written, lying and cut as ``where`` says."""
+def put_at(array: np.ndarray[Any, Any], where: BufferSharding, *, copy: bool = False) -> Buffer:
+    """The elements of a NumPy array, lying and cut as ``where`` says; without ``copy`` it must not be written later."""
     if hasattr(where, "named"):
-        return spread(array, where)
-    return _device_put(aval(array.shape, array.dtype), where, [array], [where._device], True, False, _ALIAS, True)
+        return spread(array.copy() if copy else array, where)
+    semantics = _COPY if copy else _ALIAS
+    return _device_put(aval(array.shape, array.dtype), where, [array], [where._device], True, False, semantics, True)
 
 
 def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
@@ -235,16 +234,12 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
         parts = buffer._arrays
     shape = named_sharding(buffer).shard_shape(buffer.aval.shape)  # type: ignore[union-attr]
     kind = aval(shape, buffer.aval.dtype)
-    devices = buffer._sharding._internal_device_list.addressable_device_list
-    where = [sharding(device, buffer._sharding._memory_kind) for device in devices]
-    return [part._rewrap_with_aval_and_sharding(kind, each) for part, each in zip(parts, where)]
+    memory, devices = buffer._sharding._memory_kind, buffer._sharding._internal_device_list.addressable_device_list
+    return [part._rewrap_with_aval_and_sharding(kind, sharding(device, memory)) for part, device in zip(parts, devices)]
 
 
 def _view_memory(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:
-    size = buffer.on_device_size_in_bytes()
-    if size == 0:
-        return np.empty(shape, dtype)
-    memory = (ctypes.c_char * size).from_address(pointer(buffer))
+    memory = (ctypes.c_char * buffer.on_device_size_in_bytes()).from_address(pointer(buffer))
     memory.owner = buffer  # the array's chain of bases now references the buffer
     return np.frombuffer(memory, dtype=dtype).reshape(shape)
 

@@ -1,6 +1,7 @@
 """The recipes of docs/how-to/clusters.md, each executed as it stands there, under a stand-in for the cluster.
 
-Whatever interrupts it, a recipe ends with the weights of one process that nothing interrupts.
+Whatever interrupts it, a recipe ends with the weights of one process that nothing interrupts. Recipes that differ from
+another in their launcher alone are in a sweep.
 """
 
 import os
@@ -84,6 +85,7 @@ def trained(tmp_path_factory):
     return step, pytest.approx(weights, rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.sweep
 def test_on_one_machine(machine, trained):
     machine.trains(block("On one machine", "sh"))
     assert machine.saved() == trained
@@ -117,6 +119,7 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 MORE_THAN_CORES = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 
 
+@pytest.mark.sweep
 def test_open_mpi_4(machine, trained):
     machine.command("mpirun", MPIRUN)
     machine.trains(block("Open MPI", "sh"))

@@ -55,18 +55,6 @@ def test_the_tutorial_lists_every_name_that_means_something_in_a_block():
     assert {*said, *declared} == own - OF_EFFECTS - OF_EVERY_OPERATION
 
 
-def test_the_picture_of_handlers_and_its_list_are_those_of_one_table():
-    command = [sys.executable, ROOT / "tools" / "handler_choice.py", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stdout
-
-
-def test_the_page_of_mutants_is_that_of_their_outcomes():
-    command = [sys.executable, ROOT / "tools" / "mutants_page.py", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stdout
-
-
 def test_each_reason_is_that_of_a_mutant_which_no_test_sees():
     outcomes = Outcomes(ROOT / "tests" / "mutants" / "results.jsonl")
     reasons = tomllib.loads(text("tests/mutants/reasons.toml"))

@@ -102,7 +102,7 @@ def certify(seed, length):
             assert mpmath.mpf(least) <= exact <= mpmath.mpf(largest), (program, point, least, exact, largest)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_interval_bounds_hold_in_exact_arithmetic(seed):
     with mpmath.workdps(60):
         certify(seed, 6)
@@ -301,12 +301,11 @@ SPARSE = {
 @pytest.mark.parametrize("name", SPARSE)
 def test_a_sparsity_pattern_has_every_entry_of_the_jacobian(name):
     f, x = SPARSE[name], hnp.zeros(12)
-    found = example("jacobian_sparsity").pattern(f, x)
-    for seed in range(4):
+    found, sparse = example("jacobian_sparsity").pattern(f, x), example("compressed_jacobian").sparse_jacobian(f, x)
+    for seed in range(2):
         z = hnp.array(np.random.default_rng(seed).normal(size=12).astype("float32"))
         dense = np.asarray(hx.jacfwd(f)(z)).reshape(found.shape)
         assert not (dense != 0)[~found].any()
-        sparse = example("compressed_jacobian").sparse_jacobian(f, x)
         assert np.allclose(sparse(z).todense(), dense, atol=1e-5)
     assert np.allclose(hx.jit(sparse)(z).todense(), dense, atol=1e-5)
 

@@ -147,7 +147,7 @@ def test_every_handler_of_a_page_is_checked_or_has_a_reason():
     assert {name: names for name, names in found.items() if names} == {name: {*own} for name, own in HANDLERS.items()}
 
 
-FIRST = {"README.md": ["keys"], "tutorial/effect.md": ["collecting", "clipped", "mean", "counter", "safely", "shared"]}
+FIRST = {"tutorial/effect.md": ["collecting", "mean", "shared"]}
 
 CASES = [  # all of them take minutes
     pytest.param(page, name, how, id=f"{page}: {name}", marks=() if name in FIRST.get(page, ()) else pytest.mark.sweep)

@@ -20,6 +20,7 @@ SMALL = example.Sizes(width=8, head=2, hidden=16, length=4, layers=4)
 MESHES = [(2, 2, 2), (8, 8, 8), (64, 8, 8), (4, 16, 64)]
 
 
+@pytest.mark.sweep  # the example itself compares them, over another mesh
 def test_loss_and_gradients_over_devices_are_those_of_one():
     """The step subtracts a multiple of the gradient, which is so compared."""
     w, tokens = example.initial(SMALL, seed=1)
@@ -56,7 +57,7 @@ def test_what_is_sent_along_an_axis_depends_on_its_own_size():
     sent = {sizes: hx.costs(example.planned(*sizes)[0])(*example.planned(*sizes)[1]).links for sizes in MESHES}
     few, some, many = [sent[sizes] for sizes in MESHES[:3]]
     assert some["model"] == many["model"] and some["stage"] == many["stage"]
-    # every device sums its gradients once, whatever the number of microbatches
-    weights = len(example.Sizes().weights) + 1
-    assert [links["data"].number for links in (few, some, many)] == [weights] * 3
+    # the loss and each gradient, whatever the number of microbatches; the embedding is used at both ends
+    sums = 1 + len(example.Sizes().weights) + 1
+    assert [links["data"].number for links in (few, some, many)] == [sums] * 3
     assert some["data"].bytes / many["data"].bytes == pytest.approx((7 / 8) / (63 / 64), rel=1e-6)

@@ -26,7 +26,7 @@ def last(folder):
     return max([int(table.parent.name) for table in folder.glob("*/zarr.json")], default=0)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("kills", [1, pytest.param(100, marks=pytest.mark.sweep)])
 def test_a_run_that_is_killed_ends_as_one_that_is_not(tmp_path, kills):
     whole = lines(start(tmp_path / "whole"))
     folder, moments = tmp_path / "killed", random.Random(3)

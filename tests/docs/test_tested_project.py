@@ -1,4 +1,4 @@
-"""The tests of examples/tested_project pass, in a process of their own, and each finds what it is about."""
+"""The tests of examples/tested_project find what they are about; that they pass is shown where they are installed."""
 
 import os
 import shutil
@@ -20,11 +20,6 @@ def outcome_of(project, *arguments):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "handlax_pytest", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=project, env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
                           capture_output=True, text=True, check=False, timeout=300)
-
-
-def test_the_tests_of_the_project_pass(project):
-    done = outcome_of(project)
-    assert done.returncode == 0 and "9 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_mistake_in_a_rule_and_another_program_are_found(project):

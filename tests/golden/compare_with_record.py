@@ -1,6 +1,7 @@
 """Comparison of a table of calls with its recorded results."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from .call_case import Case, decoded, disagreement, encoded, function, leaves
 from .call_modes import MODES
 
 HERE = Path(__file__).parent
+NUMBERS = re.compile(
+    r"(?i)\b(bool|b1|bf16|bfloat16|[iufc]\d+|(int|uint|float|complex)\d+)\b"
+    r"|(?<=key) \d+|\((\d+,? ?)*\)|\[[\d,]*\]|-?\b\d+(\.\d+)?\b")
 TOGETHER = 48  # calls in one program: XLA takes as long for its first operation as for a dozen more
 
 
@@ -21,17 +25,26 @@ def recorded(name: str) -> dict[str, Any]:
     return {label: record for label, record in json.loads((HERE / name).read_text()).items() if label != "library"}
 
 
-def parts(labels: Sequence[str], mode: str, **options: Any) -> list[Any]:
-    """A test parameter for every ``TOGETHER`` calls, and the mode."""
-    return [pytest.param(labels[i : i + TOGETHER], mode, id=f"{mode} from {labels[i]}", **options)
-            for i in range(0, len(labels), TOGETHER)]
+def one_of_each_form(labels: Sequence[str]) -> list[str]:
+    """The first of the calls that differ in numbers, shapes and dtypes alone: the others are traced alike."""
+    return [*{NUMBERS.sub("", label): label for label in reversed(labels)}.values()][::-1]
 
 
-def all_parts(cases: Mapping[str, Case]) -> list[Any]:
-    """The parameters of all calls, in every mode that applies to them."""
+def parts(cases: Mapping[str, Case], *, traced: bool = True) -> list[Any]:
+    """A test parameter for every ``TOGETHER`` calls, and the mode, one of all that apply to them.
+
+    Each call is executed eagerly, and one of each form is ``traced``, or none; the others are in a sweep.
+    """
     applies = {"eager": lambda case: True, "jit": lambda case: case.jit, "vmap": lambda case: case.mapped}
-    return [part for mode in MODES
-            for part in parts([label for label, case in cases.items() if applies[mode](case)], mode)]
+    found = []
+    for mode in MODES:
+        labels = [label for label, case in cases.items() if applies[mode](case)]
+        always = labels if mode == "eager" else one_of_each_form(labels) if traced else []
+        swept = {*labels} - {*always}
+        for chosen, marks in ((always, ()), (sorted(swept), pytest.mark.sweep)):
+            found += [pytest.param(chosen[i : i + TOGETHER], mode, id=f"{mode} from {chosen[i]}", marks=marks)
+                      for i in range(0, len(chosen), TOGETHER)]
+    return found
 
 
 def compare_all(cases: Mapping[str, Case], labels: Sequence[str], mode: str, records: Mapping[str, Any]) -> None:

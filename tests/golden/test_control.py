@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from .compare_with_record import all_parts, compare_all, recorded
+from .compare_with_record import compare_all, parts, recorded
 from .control_cases import CASES
 from .labelled_cases import labelled
 
@@ -16,6 +16,6 @@ def test_every_call_is_recorded_and_every_record_has_a_call() -> None:
     assert set(RECORDED) == set(NAMED)
 
 
-@pytest.mark.parametrize(("labels", "mode"), all_parts(NAMED))
+@pytest.mark.parametrize(("labels", "mode"), parts(NAMED))
 def test_calls_give_what_jax_gives(labels: Sequence[str], mode: str) -> None:
     compare_all(NAMED, labels, mode, RECORDED)

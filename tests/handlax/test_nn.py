@@ -131,6 +131,7 @@ FAR_SLOPES = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", [lambda f: f, hx.jit])
 @pytest.mark.parametrize("name", [*FAR_SLOPES, "exact gelu"])
 def test_derivatives_are_those_of_the_asymptotes_to_the_ends_of_the_range(name, way):

@@ -110,6 +110,7 @@ def test_functions_of_a_positive_number_are_those_of_numpy(name, rng):
     close(getattr(hnp, name)(x), getattr(np, name)(x), 1e-13)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 def test_functions_of_two_numbers_are_those_of_numpy(name, left, right, rng):
@@ -118,6 +119,7 @@ def test_functions_of_two_numbers_are_those_of_numpy(name, left, right, rng):
         close(getattr(hnp, name)(x, y), getattr(np, name)(x, y), 1e-5)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", INTEGER)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
 def test_functions_of_two_integers_are_those_of_numpy(name, dtype, rng):
@@ -405,6 +407,7 @@ def test_eager_and_compiled_values_of_16_bits_are_neighbours(dtype):
     assert not apart
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("f", [hnp.logaddexp, hnp.logaddexp2, special.comb])
 def test_values_of_16_bits_are_rounded_once(f, dtype):

@@ -33,6 +33,7 @@ def test_transforms_are_numpys_compiled_and_not(name):
             np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-12, err_msg=str(options))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", ["float32", "complex64", "int32", "bool", "float16", "bfloat16"])
 @pytest.mark.parametrize("n", [97, 128, 1000])
 def test_single_precision_is_kept_and_rounds_by_the_logarithm_of_the_length(kind, n):

@@ -18,6 +18,7 @@ def of_all_dtypes(way, f, *operands):
     return [(dtype, xs[dtype], results[dtype]) for dtype in DTYPES]
 
 
+@pytest.mark.each_choice
 @WAYS
 @pytest.mark.parametrize(("left", "right"), [
     ((5, 5), (5,)), ((5, 5), (5, 2)), ((3, 5, 5), (5,)), ((5, 5), (3, 5, 2)), ((3, 5, 5), (2, 1, 5, 2)),
@@ -39,8 +40,9 @@ def test_a_singular_system_has_an_infinite_solution_or_nan_and_spoils_no_other(w
     np.testing.assert_allclose(x[1], [1, 1])
 
 
+@pytest.mark.each_choice
 @WAYS
-@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (3, 6, 6), (0, 0), (2, 0, 0)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 2), (1, 1), (3, 3), (3, 6, 6), (0, 0), (2, 0, 0)], ids=str)
 def test_determinants_and_inverses_are_numpys(shape, way):
     f = lambda a: (hnp.linalg.det(a), hnp.linalg.slogdet(a), hnp.linalg.inv(a))
     for dtype, (a,), (determinant, logarithm, inverse) in of_all_dtypes(way, f, lambda dtype: matrix(shape, dtype)):
@@ -119,6 +121,7 @@ def test_other_shapes_are_refused(call):
         call(np.ones((2, 2)))
 
 
+@pytest.mark.each_choice
 @WAYS
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_pseudo_inverses_ranks_and_condition_numbers_are_numpys(dtype, way):

@@ -15,6 +15,7 @@ def close(found, wanted, rtol=1e-12):
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=rtol, atol=1e-12)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -54,6 +55,7 @@ def test_of_nothing_there_is_no_extreme(name):
         getattr(hnp, name)(np.zeros((0, 3)), axis=0)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("q", [0.3, np.array([0.1, 0.5, 1.0])])
 @pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "inverted_cdf"])
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])

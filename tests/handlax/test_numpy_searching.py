@@ -72,6 +72,7 @@ def test_distinct_elements_of_a_given_number_under_jit(rng):
         hx.jit(hnp.unique)(x)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("axis", [None, 0])
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 6, 9])
 def test_the_first_distinct_elements_with_their_counts(size, axis):
@@ -200,6 +201,7 @@ def test_nothing_is_taken_from_an_empty_axis():
     assert hnp.take(hnp.zeros((0, 3)), hnp.zeros((0,), int), axis=0).shape == (0, 3)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float32", "bfloat16"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("mode", ["largest", "smallest"])
@@ -234,6 +236,7 @@ def test_bins_rise_or_fall(bins, right):
     assert np.array_equal(hx.jit(lambda x, bins: hnp.digitize(x, bins, right))(x, np.array(bins)), expected)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("size", range(7))
 @pytest.mark.parametrize("x", [[1, 2, 3, 3, 4], [3.0, np.nan, 1.0, np.nan, 3.0, 3.0], [[1, 2], [1, 2], [0, 5]]])
 def test_counts_of_the_distinct_values_that_a_size_keeps(x, size):

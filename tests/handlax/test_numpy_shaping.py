@@ -305,6 +305,7 @@ PUT = {
 DTYPES = ("bool", "int8", "uint8", "int32", "float16", "float32", "float64")
 
 
+@pytest.mark.each_choice
 @pytest.mark.filterwarnings("ignore:at. updates of:FutureWarning")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", PUT)

@@ -24,6 +24,7 @@ def one_after_the_other(name, x, ids, count):
     return y
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "float32", "float64"])
 def test_segments_are_reduced(name, dtype):

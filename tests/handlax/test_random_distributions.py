@@ -120,6 +120,7 @@ def test_counts_of_many_trials_do_not_suffer_from_cancellation(n, p):
     assert probability(drawn, stats.binom(n, float(p))) > UNLIKELY
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("bounds", [(100.0, 101.0), (2.0, 3.0), (-1.0, 7.0), (5.0, 5.0), (5.0, 4.0)])
 def test_uniform_draws_are_rounded_to_numbers_below_their_upper_bound(bounds, dtype):

@@ -18,9 +18,9 @@ def array(*shape):
     return np.random.default_rng(0).uniform(0.1, 1.0, shape).astype(np.float32)
 
 
-def agree(f, call, *xs):
-    """``call`` and ``f`` give the same, in one program."""
-    both = hx.jit(lambda *xs: (call(*xs), f(*xs)))(*xs)
+def agree(f, call, *examples):
+    """``call`` and ``f`` give the same for the arguments of each example, in one program."""
+    both = hx.jit(lambda examples: ([call(*xs) for xs in examples], [f(*xs) for xs in examples]))(examples)
     for found, expected in zip(*map(hx.tree.leaves, both), strict=True):
         assert found.dtype == expected.dtype
         keys = hnp.issubdtype(found.dtype, hx.dtypes.prng_key)

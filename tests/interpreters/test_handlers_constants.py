@@ -127,6 +127,7 @@ def check(handled, g, f, around, x=X):
             np.testing.assert_allclose(got, wanted, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("handled", HANDLERS)
 @pytest.mark.parametrize("f", [plain, looping])
 def test_with_another_number_a_compiled_function_is_not_compiled_anew(handled, f):

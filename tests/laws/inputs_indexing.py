@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from handlax.effects.control.branches import PlatformIndex
 from handlax.effects.operations.foundations import shapes as h
 from handlax.effects.operations.indexing import dynamic_slicing as d
 from handlax.effects.operations.indexing import gather_scatter as i
@@ -135,6 +136,7 @@ CASES = [
         Operands(n.Iota(np.dtype(dtype), (3, 4), k), (), ((),))
         for dtype in ("int8", "float32", "bfloat16") for k in (0, 1)
     ],
+    Operands(PlatformIndex((("tpu",), ("cpu", "cuda"), None)), (), ((),)),
     *_gathers(),
     *_scatters(),
 ]

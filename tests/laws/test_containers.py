@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.chosen_cases import rest_in_sweep
 from helpers.containers import CONTAINERS
 
 import handlax as hx
@@ -39,9 +40,7 @@ def check(found, wanted):
 
 cases = pytest.mark.parametrize("case", CONTAINERS.values(), ids=list(CONTAINERS))
 ways = pytest.mark.parametrize("way", WAYS)
-eager_is_quick = pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=[] if way == "eager" else pytest.mark.sweep) for way in WAYS]
-)
+eager_is_quick = pytest.mark.parametrize("way", rest_in_sweep(WAYS, ["eager"]))
 
 
 @cases

@@ -63,7 +63,7 @@ def tried(data, program, operands):
         execute(found, operands)
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("count", [10, pytest.param(500, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("kind", CASES_OF, ids=lambda kind: kind.name)
 def test_a_damaged_program_raises_only_our_errors(kind, count):
     for case in CASES_OF[kind]:

@@ -133,6 +133,7 @@ def check(function, flags, layers, derivative):
     assert meaning(False) == meaning(True), f"{function} {flags} in {', '.join(layers)}, {derivative}"
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("derivative", [*DERIVATIVES][1:])
 @pytest.mark.parametrize("function", ["jvp", "slope"])
 def test_a_checkpoint_performs_what_rules_perform_once(function, derivative):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.chosen_cases import rest_in_sweep
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -44,7 +45,7 @@ FACTORS = {
 QUICK = ("erfcx", "ndtr", "ndtri", "gammainc(1, x)", "owens_t(1, a)", "cauchy.ppf", "gumbel_l.logcdf")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.sweep] * (n not in QUICK)) for n in FUNCTIONS])
+@pytest.mark.parametrize("name", rest_in_sweep(FUNCTIONS, QUICK))
 def test_a_slope_at_an_end_is_a_number_where_those_beside_it_are(name):
     f = FUNCTIONS[name]
     ends, beside = np.array([*BESIDE]), np.array([*BESIDE.values()])

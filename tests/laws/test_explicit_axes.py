@@ -14,6 +14,7 @@ from handlax.sharding import AxisType, auto_axes
 from handlax.testing.operation_laws import assert_preserved
 
 MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
+OTHER = hx.make_mesh((4, 2), ("p", "q"), devices=hx.devices("cpu"))
 RNG = np.random.default_rng(0)
 
 
@@ -50,6 +51,8 @@ def ruled(x):
 
 ruled.defvjp(lambda x: (hnp.sin(x), x), lambda x, ct: (ct * hnp.cos(x),))
 SQUARE = lambda f: lambda *xs: (f(*xs) ** 2).sum()
+BY_A = P("a")
+ALONG_A = lambda f, out_specs=BY_A: hx.shard_map(f, axis_names={"a"}, out_specs=out_specs)
 
 # name: function, arguments with their specs, types of the results
 PROGRAMS = {
@@ -133,10 +136,33 @@ PROGRAMS = {
     "shard_map": (lambda x: (hx.shard_map(lambda p: p * 2, out_specs=P("a", "b"))(x),
                              hx.shard_map(lambda p: lax.psum(p, "a") * 0 + 1, out_specs=P(None, "b"))(x * 2)),
                   [AB], ["f32[8@a,4@b]", "f32[4,4@b]"]),
+    "shard_map over one axis": (
+        lambda x, y, v: (ALONG_A(lambda p, v: p * v, out_specs=P("a"))(x, v),
+                         ALONG_A(lambda p: (lax.psum(hnp.sin(p), "a").sum(0), p.sum(1)), out_specs=(P(), P("a")))(x),
+                         ALONG_A(lambda p: hx.reshard(p, P("b")), out_specs=P("a"))(x), ALONG_A(hnp.sin)(y)),
+        [AB, (M, ("a", "b")), (M[0], "b")],
+        ["f32[8@a,4@b]", "f32[4@b]", "f32[8@a]", "f32[8@(a,b),4]", "f32[8@(a,b),4]"]),
+    "grad of shard_map over one axis": (
+        hx.grad(SQUARE(lambda x, v: ALONG_A(lambda p, v: lax.scan(
+            lambda c, _: (hnp.sin(c) * v, None), p, None, length=2)[0])(x, v)), (0, 1)), [AB, (M[0], "b")],
+        ["f32[8@a,4@b]", "f32[4@b]"]),
+    "vmap of shard_map": (
+        lambda x: hx.vmap(lambda r: (hx.shard_map(lambda p: p * 2, out_specs=P("b"))(r),
+                                     hx.shard_map(lambda p: lax.psum(p, "b") / 4, in_specs=P("b"), out_specs=P())(r),
+                                     hx.shard_map(lambda p: p.max(), in_specs=P(), out_specs=P())(r.sum())))(x),
+        [AB], ["f32[8@a,4@b]", "f32[8@a,1]", "f32[8@a]"]),
+    "grad of vmap of shard_map": (
+        hx.grad(SQUARE(hx.vmap(hx.shard_map(lambda p: hnp.sin(p), in_specs=P("b"), out_specs=P("b"))))), [AB],
+        ["f32[8@a,4@b]"]),
+    "vmap of scan of reshard": (
+        hx.vmap(lambda r: lax.scan(lambda c, _: (hx.reshard(hnp.sin(c), P("b")), None), r, None, length=2)[0]), [AB],
+        ["f32[8@a,4@b]"]),
     "grad of shard_map": (hx.grad(SQUARE(hx.shard_map(lambda p: p * 2, out_specs=P("a", "b")))), [AB],
                           ["f32[8@a,4@b]"]),
 }
-OF_CUT_ONES = {"constraint", "shard_map", "grad of shard_map", "grad of layers", "grad of checkpoint"}
+OF_CUT_ONES = {"constraint", "shard_map", "shard_map over one axis", "grad of shard_map over one axis",
+               "vmap of shard_map", "grad of vmap of shard_map", "vmap of scan of reshard", "grad of shard_map",
+               "grad of layers", "grad of checkpoint"}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -176,11 +202,24 @@ def test_types_values_and_places(name):
     (lambda x: lax.scan(lambda c, _: (c + x, None), hnp.zeros((8, 4)), None, length=2), [AB], StateTypeError, "8@a"),
     (lambda x, y: lax.cond(x.sum() > 0, lambda: x, lambda: y), [AB, A_], StateTypeError, "hx.reshard"),
     (hx.shard_map(lambda p: p, in_specs=P("b"), out_specs=P("b")), [AB], ShardingTypeError, "in_specs must be as"),
+    (hx.shard_map(lambda p: p, mesh=OTHER, out_specs=P("p")), [AB], ShardingTypeError, "over the axes of its mesh"),
+    (hx.shard_map(lambda p: p, mesh=OTHER, in_specs=P("p"), out_specs=P("p")), [AB], ShardingTypeError, "'q': 2}, got"),
+    (hx.vmap(lambda r: r, spmd_axis_name="b"), [AB], ShardingTypeError, "got 'b' for lanes cut along 'a'"),
+    (hx.vmap(hx.shard_map(lambda p: p, in_specs=P("a"), out_specs=P("a"))), [A_], BadArgument, "leave the axes"),
 ])
 def test_what_is_ambiguous_is_an_error_with_its_remedy(f, arguments, error, found):
     with hx.set_mesh(MESH), pytest.raises(error, match=found) as raised:
         hx.jit(f)(*[cut(x, *spec) for x, *spec in arguments])
     assert raised.value.hint
+
+
+def test_a_body_that_sees_one_axis_has_types_that_state_the_cuts_along_others():
+    with hx.set_mesh(MESH):
+        for tracked, text in ((True, "f32[4,4@b]{a:2}"), (False, "f32[4,4@b]")):
+            found = []
+            f = lambda p: (found.append(tell(p)), 2 * p)[1]
+            y = hx.jit(hx.shard_map(f, axis_names={"a"}, out_specs=P("a"), check_vma=tracked))(cut(M, "a", "b"))
+            assert {*found} == {text} and tell(y) == "f32[8@a,4@b]" and y.tolist() == (2 * M).tolist()
 
 
 def test_values_over_two_meshes_do_not_meet():
@@ -250,6 +289,7 @@ def test_what_is_made_from_nothing_is_whole_or_as_asked():
         made = [hnp.zeros((8, 4)), hnp.ones((8, 4), out_sharding=P("a")), hnp.arange(8, out_sharding=P("b")),
                 hx.random.normal(hx.random.key(0), (8, 4), out_sharding=P("a", "b"))]
     assert [*map(tell, made)] == ["f32[8,4]", "f32[8@a,4]", "i32[8@b]", "f32[8@a,4@b]"]
+    assert [x.sharding.mesh for x in made[1:]] == [MESH] * 3
     assert hx.make_array_from_callback((8, 4), hx.NamedSharding(MESH, P("a")), lambda at: M[at]).type.cut is not None
 
 
@@ -258,7 +298,17 @@ def test_types_pickle_and_programs_without_their_mesh_do_not_parse():
     assert pickle.loads(pickle.dumps(t)) is t
     text = str(hx.make_program(lambda x: x + 1)(cut(M, "a")))
     assert text.startswith("over AbstractMesh('a': 2, 'b': 4")
-    assert "one mesh with the axes" in str(hx.parse_program(text.partition("\n")[2]).failure())
+    assert "a mesh with the axes" in str(hx.parse_program(text.partition("\n")[2]).failure())
+
+
+def test_programs_over_several_meshes_parse_and_pickle():
+    f = auto_axes(lambda x: hnp.cumsum(x, 0), axes="a", out_sharding=hx.NamedSharding(MESH, P("a")))
+    program = hx.make_program(f)(cut(M, "a", "b"))
+    assert "b: f32[8,4@1:b] = " in str(program)
+    assert hx.parse_program(str(program)).unwrap() == program == pickle.loads(pickle.dumps(program))
+    assert "a mesh with the axes" in str(hx.parse_program(str(program).replace("@1:b", "@2:b")).failure())
+    for other in ("f32[8,4@1:a]", "f32[8@b,4@1:b]"):
+        assert "of this type" in str(hx.parse_program(str(program).replace("f32[8,4@1:b]", other)).failure())
 
 
 def test_a_gradient_sends_what_it_must():

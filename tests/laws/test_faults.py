@@ -1,6 +1,7 @@
 """Memory that is used up at any call, and a compiler that fails, leave the library whole."""
 
 import pytest
+from helpers.chosen_cases import rest_in_sweep
 from laws.test_interrupts import PROGRAMS
 
 import handlax as hx
@@ -25,10 +26,7 @@ BY_NUMPY = (
 FEW = ("jit", "scan", "grad handle")  # the caches are emptied for each fault
 
 
-@pytest.mark.parametrize("name", [
-    name if name in FEW else pytest.param(name, marks=pytest.mark.sweep)
-    for name in PLAIN if name not in BY_NUMPY
-])
+@pytest.mark.parametrize("name", rest_in_sweep([name for name in PLAIN if name not in BY_NUMPY], FEW))
 def test_a_compilation_that_fails_leaves_the_library_whole(name):
     for fault in failing_compilations(PLAIN[name]):
         assert isinstance(fault.left, hx.errors.CompileError), fault

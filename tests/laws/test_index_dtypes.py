@@ -16,9 +16,10 @@ SIZES = {
     **dict.fromkeys((255, 256, 257), ("int8", "uint8", "int16")),
     **dict.fromkeys((32767, 32768), ("int16", "uint16")),
     65535: ("uint16", "int32"),
-    **dict.fromkeys((300, 65536), DTYPES),
+    300: ("int8", "uint8", "int64"),
+    65536: DTYPES,
 }
-COMPILED = (129, 300, 65536)
+COMPILED = (129, 65536)
 
 
 def arange(n):

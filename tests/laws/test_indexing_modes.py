@@ -59,7 +59,8 @@ def array(dtype):
     return np.array([True, False, True, False, True]) if dtype == "bool" else np.arange(1, SIZE + 1).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "bool", "int64"])
+@pytest.mark.each_choice
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "float32", "int64"])
 @pytest.mark.parametrize("index", ["int32", "int8", "uint8", "int64"])
 def test_reading(dtype, index):
     x, i = array(dtype), np.array(SIGNED if index[0] == "i" else UNSIGNED, index)
@@ -83,6 +84,7 @@ def test_reading(dtype, index):
     check(calls, x, i)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", UPDATES)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint8"])
 @pytest.mark.parametrize("index", ["int32", "uint8"])
@@ -117,6 +119,7 @@ def test_one_index_known_or_traced(i):
     check(calls, x, np.array(i))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("i", [0, 2, 3, 4, -1, -5, -6, 9])
 @pytest.mark.parametrize("n", [1, 3, SIZE])
 def test_windows(i, n):

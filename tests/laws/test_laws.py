@@ -60,13 +60,15 @@ def examples(case, law, *, dtypes=None, all_pairs=True):
 
     Without ``all_pairs`` the shapes, six at most, are dealt out to the dtypes, and each has one of at least half as
     many elements as the largest; for derivatives there are complex ones in one shape. What XLA compiles for each shape
-    anew has the largest one, or, if it is elementwise, those of at least half as many elements in turn.
+    anew has the largest one, with an even dimension if it is cut over two devices, or, if it is elementwise, those of
+    at least half as many elements in turn.
     """
     dtypes = family(case, law) if dtypes is None else dtypes
     every = case.shapes if all_pairs else case.shapes[:6]
     size = {shapes: sum(map(math.prod, shapes)) for shapes in every}
-    if not all_pairs and law.name == "commutes":
-        every = [max(every, key=size.get)]
+    if not all_pairs and law.name in ("commutes", "sharding"):
+        is_even = lambda shapes: any(n % 2 == 0 < n for shape in shapes for n in shape)
+        every = [max(every, key=lambda shapes: (law.name == "sharding" and is_even(shapes), size[shapes]))]
     elif not all_pairs and law.name == "compiled" and case.shapes == elementwise_shapes(len(case.domains)):
         every = [shapes for shapes in every if 2 * size[shapes] >= max(size.values())][: len(dtypes)]
     hands = min(len(dtypes), len(every))

@@ -31,7 +31,7 @@ from handlax.testing.nest_laws import FORWARD, REVERSE, changes_of, chosen_by_la
 SHARES = {"compiled": 1 / 3, "forward towers": 2 / 3, "reverse towers": 2 / 3}
 
 
-@pytest.mark.parametrize("examples", [30, pytest.param(300, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("examples", [12, pytest.param(300, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("law", NEST_LAWS, ids=lambda law: law.name)
 def test_law_of_nests(law, examples):
     # a failing nest is reduced by ``check_nest_law``, which knows its text
@@ -58,7 +58,7 @@ def evaluated_in_float64():
             hx.config.update(name, value)
 
 
-@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("examples", [8, pytest.param(200, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("changes", [FORWARD, REVERSE], ids=["forward", "reverse"])
 def test_cached_rule_programs_give_what_rules_give(changes, examples, evaluated_in_float64):
     @settings(max_examples=examples, phases=(Phase.explicit, Phase.generate))

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.chosen_cases import rest_in_sweep
 
 import handlax as hx
 from handlax import lax
@@ -88,11 +89,9 @@ OFTEN = {("jvp", body, "grad(jit)") for body in BODIES} | {(rule, "softmax", "ji
 OFTEN |= {("jvp", "sum", mode) for mode in MODES} | {("vjp", "cumsum", mode) for mode in MODES if mode != "jvp(jit)"}
 
 
-@pytest.mark.parametrize(
-    ("rule", "body", "mode"),
-    [pytest.param(*case, marks=[] if case in OFTEN else [pytest.mark.sweep]) for case in CASES],
-)
-def test_derivatives_equal_those_of_the_loop(rule, body, mode):
+@pytest.mark.parametrize("case", rest_in_sweep(CASES, OFTEN), ids="-".join)
+def test_derivatives_equal_those_of_the_loop(case):
+    rule, body, mode = case
     d = hnp.sin(hnp.arange(1.0, 11.0)).at[8:].set(np.nan)  # spare rows
     f = BODIES[body]
     found = MODES[mode](RULES[rule](f))(d, hnp.array(LENGTHS))
@@ -100,6 +99,7 @@ def test_derivatives_equal_those_of_the_loop(rule, body, mode):
     np.testing.assert_allclose(found[:8], wanted[:8], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("rule", ["jvp", "vjp"])
 @pytest.mark.parametrize("body", ["softmax", "max"])
 def test_second_derivatives_and_rooms_for_each_lane(rule, body):

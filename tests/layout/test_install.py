@@ -80,6 +80,7 @@ def sources(files: Iterable[str]) -> list[str]:
     return sorted(file for file in files if file.endswith((".py", "py.typed")))
 
 
+@pytest.mark.sweep  # as one that is made of a source archive, below
 def test_a_wheel_has_every_file_once(tmp_path):
     assert sources(zipfile.ZipFile(built("wheel", copied(tmp_path / "tree"))).namelist()) == sorted(INSTALLED)
 
@@ -114,7 +115,7 @@ sys.exit(failed)
 """
 
 
-@pytest.mark.parametrize("folder", ["api/effects", "handlax/handlax", "a link"])
+@pytest.mark.parametrize("folder", [pytest.param("api/effects", marks=pytest.mark.sweep), "handlax/handlax", "a link"])
 def test_a_checkout_passes_its_tests_under_any_name(folder, tmp_path):
     checkout = copied(tmp_path / ("its target, with spaces" if folder == "a link" else folder), *SUITE)
     if folder == "a link":
@@ -141,7 +142,8 @@ def line():
 
 
 @pytest.mark.parametrize("place", [
-    "handlax_models/model.py", "handlax/model.py", "handlax/effects/model.py", "interpreters/handlax.effects/model.py"])
+    *[pytest.param(place, marks=pytest.mark.sweep) for place in ("handlax_models/model.py", "handlax/model.py")],
+    "handlax/effects/model.py", "interpreters/handlax.effects/model.py"])
 def test_the_line_of_a_user_is_found_wherever_it_stands(place, tmp_path):
     script = tmp_path / place
     script.parent.mkdir(parents=True)

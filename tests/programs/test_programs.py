@@ -7,6 +7,9 @@ import pytest
 
 from .loading import PROGRAMS, RECORDING, disagreement, results
 
+UNROLLED = {"edit_distance", "kalman_filter", "lotka_volterra", "recurrent", "wave"}
+"""Programs with loops of Python around much: they take seconds to compile."""
+
 
 @functools.cache
 def recording() -> dict[str, np.ndarray]:
@@ -23,7 +26,8 @@ def test_every_recorded_program_has_a_file() -> None:
     assert {key.split("/")[0] for key in recording() if "/" in key} == set(PROGRAMS)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.sweep if name in UNROLLED else ()) for name in PROGRAMS])
 def test_program_gives_what_jax_gives(name: str) -> None:
     expected = wanted(name)
     assert expected, f"{name} has no recording: run record.py"

@@ -11,7 +11,7 @@ import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
 
-FUNCTIONS, ELEMENTS = 20, 1 << 18  # of float32: a mebibyte
+FUNCTIONS, ELEMENTS = 5, 1 << 18  # of float32: a mebibyte
 
 
 @pytest.fixture(scope="module", autouse=True)

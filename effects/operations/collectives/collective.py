@@ -553,7 +553,4 @@ class Punvary(Collective):
         return x
 
 
-LaneOperations.copy = lambda axes, x: perform(Pvary(axes), x)
-LaneOperations.sum = lambda axes, x: perform(Psum(axes), x)
-LaneOperations.highest = lambda axes, x: perform(Pmax(axes), x)
-LaneOperations.lowest = lambda axes, x: perform(Pmin(axes), x)
+LaneOperations.copy, LaneOperations.sum, LaneOperations.highest, LaneOperations.lowest = Pvary, Psum, Pmax, Pmin

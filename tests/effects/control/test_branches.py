@@ -99,3 +99,41 @@ def test_an_operand_may_be_given_by_its_name() -> None:
 def test_an_operand_in_the_place_of_a_branch_is_refused(operands) -> None:
     with pytest.raises(errors.NotAFunction, match="cond: a function is needed, got float"):
         lax.cond(True, *operands)
+
+
+def _per_platform(x: Any) -> Any:
+    return lax.platform_dependent(x, tpu=lambda x: -x, cpu=lambda x: x * x, gpu=lambda x: x + 2.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, lambda f: lambda x: hx.vmap(f)(x[None])[0]])
+def test_the_branch_of_the_platform_is_computed(wrap: Any) -> None:
+    f = wrap(_per_platform)
+    assert f(hnp.float32(3.0)) == 9.0 and hx.grad(f)(hnp.float32(3.0)) == 6.0
+    repeated = lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=3)[0]
+    np.testing.assert_allclose(hx.jit(hx.grad(repeated))(hnp.float32(1.1)), 8 * 1.1**7, rtol=1e-5)
+
+
+def test_a_compiled_program_has_the_branch_of_its_platform_alone() -> None:
+    for f in (_per_platform, hx.grad(_per_platform)):
+        text = hx.jit(f).lower(3.0).as_text()
+        assert "stablehlo.case" not in text and "negate" not in text
+    for platforms, case in ((("cuda", "cpu"), True), (("cpu",), False), (("cuda",), False)):
+        exported = hx.export.export(hx.jit(_per_platform), platforms=platforms)(3.0)
+        text = exported.mlir_module()
+        assert ("stablehlo.case" in text, "stablehlo.multiply" in text) == (case, "cpu" in platforms)
+        assert ("stablehlo.add" in text, "stablehlo.negate" in text) == ("cuda" in platforms, False)
+        if "cpu" in platforms:
+            assert exported.call(3.0) == 9.0
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, lambda f: hx.export.export(hx.jit(f), platforms=("cpu",))])
+def test_a_platform_without_a_branch_is_refused(wrap: Any) -> None:
+    with pytest.raises(errors.BadArgument, match="a function for 'cpu' must be given"):
+        wrap(lambda x: lax.platform_dependent(x, tpu=lambda x: -x, rocm=lambda x: x))(1.0)
+    assert wrap(lambda x: lax.platform_dependent(x, tpu=lambda x: -x, default=lambda x: x)) is not None
+
+
+def test_branches_of_platforms_print_and_parse() -> None:
+    program = hx.make_program(_per_platform)(3.0)
+    assert "branches_platforms=(('tpu',), ('cpu',), ('cuda', 'rocm'))" in str(program)
+    assert hx.parse_program(str(program)).unwrap()(3.0) == (9.0,)

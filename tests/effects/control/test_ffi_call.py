@@ -10,7 +10,9 @@ from helpers.foreign_library import calls_of, count
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.effects.types.array_type import array_type
 from handlax.ffi import FfiCall, FfiEffect, ffi_call
+from handlax.lowering.compile.foreign_calls import _sharding_rule
 from handlax.testing import OPERATION_LAWS, check_operation
 from handlax.testing.operation_laws import assert_preserved
 
@@ -134,6 +136,7 @@ def test_the_laws_of_operations_hold_without_derivatives(method):
 # lanes
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_lanes_are_called_by_the_method(method, compiled):
@@ -350,3 +353,11 @@ def test_what_a_lowering_rule_cannot_take_is_refused():
     for options in ({"backend_config": "text"}, {"backend_config": {"n": 1}, "api_version": 2}):
         with pytest.raises(errors.BadArgument, match="backend_config must be a mapping"):
             hx.ffi.ffi_lowering("f", **options)
+
+
+def test_lanes_are_cut_together_and_other_dimensions_are_factors_of_their_own():
+    matrix, vector = array_type((4, 2), "float32"), array_type((4, 3), "float32")
+    rule = "#sdy.op_sharding_rule<([i, j])->([i, k], [i, l]) {i=4, j=2, k=3, l=3}, custom>"
+    assert _sharding_rule(1, [matrix], [vector, vector]) == rule
+    many = _sharding_rule(0, [array_type((1,) * 20, "float32")], [])
+    assert "r, s, t, u, v, w, x, y, z, z_1, z_2])" in many and many.count("=1") == 20

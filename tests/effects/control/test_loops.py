@@ -22,6 +22,7 @@ def looped(xs, reverse):
     return c, [np.stack(y[::-1] if reverse else y) for y in zip(*ys)]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("unroll", [0, 1, 2, 3, True, False])

@@ -66,6 +66,7 @@ def run(how, f, *xs):
     return np.asarray(y).tolist()
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("how", RUNS)
 @pytest.mark.parametrize("checked", [True, False])
 @pytest.mark.parametrize(

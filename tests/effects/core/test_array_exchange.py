@@ -67,6 +67,7 @@ SHAPES = {
 # what is given
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [*NUMPY_KNOWS, *NUMPY_LACKS])
 @pytest.mark.parametrize("made", ["by NumPy", "compiled"])
 def test_a_capsule_holds_the_elements(dtype, made):

@@ -64,6 +64,7 @@ def test_what_is_no_precision_is_refused(wrong):
 SMALL = ["float8_e5m2", "float8_e4m3fn", "int4", "float32", "bfloat16"]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("left", SMALL)
 @pytest.mark.parametrize("right", SMALL)

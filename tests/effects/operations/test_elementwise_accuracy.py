@@ -128,6 +128,7 @@ BINARY = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("name", BINARY)
 def test_operations_of_all_pairs_of_special_values_are_those_of_numpy(name, dtype):
@@ -148,6 +149,7 @@ def test_operations_of_all_pairs_of_special_values_are_those_of_numpy(name, dtyp
             assert right.all(), [(a, b, c, d) for a, b, c, d in zip(x[~right], y[~right], z[~right], wanted[~right])]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("name", "signs"), [("asin", (1, -1)), ("acos", (-1, 1)), ("atanh", (1, -1))])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_second_derivatives_at_the_ends_of_a_domain_are_infinite_both_ways(name, signs, dtype):

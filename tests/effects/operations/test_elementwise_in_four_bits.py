@@ -84,6 +84,7 @@ REDUCTIONS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", BOUNDS)
 def test_reductions_scans_and_orders(dtype, way):

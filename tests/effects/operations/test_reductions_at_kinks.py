@@ -96,6 +96,7 @@ def test_extremes_of_complex_numbers_keep_nan(name, dtype):
             np.testing.assert_array_equal(got[~spoilt], wanted[~spoilt])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("size", [3, 17, 300])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("name", ["max", "min"])
@@ -119,6 +120,7 @@ def log_of_sums(z):
         return np.array([complex(mpmath.log(total)) for total in sums])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("size", [1, 5, 40])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -136,6 +138,7 @@ def test_complex_logarithms_of_running_sums(reverse, size, dtype):
     np.testing.assert_allclose(slope, direct(z.astype("complex128")), rtol=1e-9)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("f", [lax.cumsum, hx.jit(lax.cumsum)], ids=["eager", "compiled"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 5e-7), ("complex64", 5e-7), ("float64", 2e-14)])
 def test_long_running_sums_lose_nothing(f, dtype, tolerance):
@@ -156,6 +159,7 @@ def test_running_sums_and_products_in_blocks(size, reverse):
         np.testing.assert_allclose(got, wanted[:, ::-1] if reverse else wanted, rtol=1e-12)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("size", [6, 17, 300])
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
 @pytest.mark.parametrize("f", [lax.cumsum, lax.cumprod])
@@ -176,6 +180,7 @@ def test_running_sums_start_at_zero():
         assert same(got, [0.0, 0.0, 1.0, 0.0])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cumlogsumexp", "reduce_sum", "reduce_prod"])
 def test_16_bit_floats_round_once(name, dtype):
@@ -205,6 +210,7 @@ def shares(f, x):
     return eager
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("row", TIES, ids=str)
 @pytest.mark.parametrize("name", ["max", "min"])
@@ -221,6 +227,7 @@ def test_the_derivative_of_an_extreme_is_shared_equally_by_its_ties(name, row, d
     np.testing.assert_allclose(pair, by_hand)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("row", TIES, ids=str)
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_the_derivative_of_a_running_extreme_belongs_to_its_ties(name, row):

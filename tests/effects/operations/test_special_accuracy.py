@@ -31,6 +31,7 @@ def pairs(shapes, ratios, dtype):
     return np.array(points, dtype).T
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-12)])
 def test_incomplete_gamma_functions_of_every_shape_parameter(dtype, rtol, way):
@@ -56,38 +57,41 @@ def slopes_by_shape(a, x):
         return slope, -slope / mp.exp((a - 1) * mp.log(x) - x - mp.loggamma(a))
 
 
-def assert_slopes(shapes, ratios, dtype, rtol):
+def assert_slopes(shapes, ratios, dtype, way):
     a, x = pairs(shapes, ratios, dtype)
     a, x = a[x > 0], x[x > 0]
     wanted, wanted_sample = (np.array(row, float) for row in zip(*map(slopes_by_shape, a, x)))
-    large = np.abs(wanted) > 1e-6
-    for way in WAYS.values():
-        grad, sample = map(np.asarray, way(lambda a, x: (lax.igamma_grad_a(a, x), lax.random_gamma_grad(a, x)))(a, x))
-        np.testing.assert_allclose(grad[large], wanted[large], rtol=rtol)
-        np.testing.assert_allclose(sample[large], wanted_sample[large], rtol=rtol)
+    large, slopes = np.abs(wanted) > 1e-6, lambda a, x: (lax.igamma_grad_a(a, x), lax.random_gamma_grad(a, x))
+    grad, sample = map(np.asarray, WAYS[way](slopes)(a, x))
+    np.testing.assert_allclose(grad[large], wanted[large], rtol=RTOL[dtype])
+    np.testing.assert_allclose(sample[large], wanted_sample[large], rtol=RTOL[dtype])
 
 
 RTOL = {"float32": 5e-4, "float64": 5e-12}
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", RTOL)
-def test_derivatives_by_the_shape_parameter(dtype):
-    assert_slopes((0.3, 9.9, 150.0), (0.5, 1.1), dtype, RTOL[dtype])
+def test_derivatives_by_the_shape_parameter(dtype, way):
+    assert_slopes((0.3, 9.9, 150.0), (0.5, 1.1), dtype, way)
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", RTOL)
-def test_derivatives_by_every_shape_parameter(dtype):
-    assert_slopes(SHAPES[:10], RATIOS[1:], dtype, RTOL[dtype])
+def test_derivatives_by_every_shape_parameter(dtype, way):
+    assert_slopes(SHAPES[:10], RATIOS[1:], dtype, way)
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-5), ("float64", 1e-12), ("float16", 1e-3)])
-def test_upper_part_is_exact_where_the_shape_parameter_is_next_to_zero(dtype, rtol):
+def test_upper_part_is_exact_where_the_shape_parameter_is_next_to_zero(dtype, rtol, way):
     a, x = (v.ravel().astype(dtype) for v in np.meshgrid(TINY, [1e-30, 1e-3, 0.3, 1.0, 1.01, 1.5, 2.0, 5.0, 30.0]))
     with mp.workdps(40):
         wanted = [float(mp.gammainc(mp.mpf(float(s)), mp.mpf(float(y)), regularized=True)) for s, y in zip(a, x)]
-    for way in WAYS.values():
-        np.testing.assert_allclose(np.asarray(way(lax.igammac)(a, x)), wanted, rtol=rtol, atol=np.finfo(dtype).tiny)
+    np.testing.assert_allclose(np.asarray(WAYS[way](lax.igammac)(a, x)), wanted, rtol=rtol, atol=np.finfo(dtype).tiny)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -110,6 +114,7 @@ def test_expansions_end_after_few_terms(dtype, limit):
     assert incomplete_beta.FRACTION.last_state(IN_NUMPY, np.minimum(a, 1e3), np.minimum(b, 1e3), p)[0].max() < limit
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-5), ("float64", 1e-11)])
 def test_incomplete_beta_function(dtype, rtol, way):
@@ -120,7 +125,7 @@ def test_incomplete_beta_function(dtype, rtol, way):
     assert (np.abs(got - wanted) <= rtol * wanted + 30 * np.finfo(dtype).eps).all()
 
 
-def assert_beta(shapes, p, dtype):
+def assert_beta(shapes, p, dtype, way):
     a, b, x = np.array([(a, b, x) for a in shapes for b in shapes for x in p], dtype).T
     with mp.workdps(40):
         wanted = np.array([
@@ -128,26 +133,28 @@ def assert_beta(shapes, p, dtype):
             for s, t, y in zip(a, b, x)
         ])
     slope = hx.vmap(hx.grad(lax.betainc, 2))
-    for name, way in WAYS.items():
-        got, slopes = map(np.asarray, way(lambda *xs: (lax.betainc(*xs), slope(*xs)))(a, b, x))
-        assert ((got >= 0) & (got <= 1)).all()
-        assert (np.abs(got - wanted) <= 30 * np.finfo(dtype).eps).all()
-        if name == "eager":
-            large = wanted > np.finfo(dtype).tiny
-            np.testing.assert_allclose(got[large], wanted[large], rtol=max(np.finfo(dtype).eps, 1e-12))
-        assert np.isfinite(slopes).all()
+    got, slopes = map(np.asarray, WAYS[way](lambda *xs: (lax.betainc(*xs), slope(*xs)))(a, b, x))
+    assert ((got >= 0) & (got <= 1)).all()
+    assert (np.abs(got - wanted) <= 30 * np.finfo(dtype).eps).all()
+    if way == "eager":
+        large = wanted > np.finfo(dtype).tiny
+        np.testing.assert_allclose(got[large], wanted[large], rtol=max(np.finfo(dtype).eps, 1e-12))
+    assert np.isfinite(slopes).all()
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_incomplete_beta_function_of_tiny_and_large_parameters(dtype):
-    assert_beta((1e-20, 1e-3, 0.01, 1.0, 100.0), (1e-10, 0.3, 0.7, 0.999), dtype)
+def test_incomplete_beta_function_of_tiny_and_large_parameters(dtype, way):
+    assert_beta((1e-20, 1e-3, 0.01, 1.0, 100.0), (1e-10, 0.3, 0.7, 0.999), dtype, way)
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_incomplete_beta_function_of_all_sizes_of_parameters(dtype):
+def test_incomplete_beta_function_of_all_sizes_of_parameters(dtype, way):
     shapes = (1e-30, 1e-12, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.5, 9.9, 10.0, 100.0, 1e3)
-    assert_beta(shapes, (1e-30, 1e-10, 1e-3, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1 - 2**-20), dtype)
+    assert_beta(shapes, (1e-30, 1e-10, 1e-3, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1 - 2**-20), dtype, way)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -165,6 +172,7 @@ def test_zeta_at_its_pole_is_infinite(way):
     assert WAYS[way](lax.zeta)(np.ones_like(q), q).tolist() == [np.inf] * 5
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 2e-6), ("float64", 1e-14)])
 @pytest.mark.parametrize("m", [1, 2, 3])
@@ -192,47 +200,51 @@ def exact_polygamma(m, x):
     return (-1) ** s * mp.factorial(m) * (total + a ** (1 - s) * rest)
 
 
-def assert_polygamma(orders, points, dtype):
+def assert_polygamma(orders, points, dtype, way):
     info = np.finfo(dtype)
     m, x = (v.ravel().astype(dtype) for v in np.meshgrid(orders, points))
-    for k, v, *found in zip(m, x, *[np.asarray(way(lax.polygamma)(m, x)).astype(float) for way in WAYS.values()]):
+    for k, v, y in zip(m, x, np.asarray(WAYS[way](lax.polygamma)(m, x)).astype(float)):
         with mp.workdps(200):  # even orders cancel next to half-integers
             wanted = exact_polygamma(int(k), v)
-            for way, y in zip(WAYS, found):
-                if abs(wanted) > float(info.max):
-                    assert y == float(mp.sign(wanted) * mp.inf), (way, k, v)
-                else:
-                    error = abs(mp.mpf(y) - wanted) - 2 * float(info.tiny)
-                    assert error <= 8 * float(info.eps) * abs(wanted), (way, k, v, y, mp.nstr(wanted, 20))
+            if abs(wanted) > float(info.max):
+                assert y == float(mp.sign(wanted) * mp.inf), (k, v)
+            else:
+                error = abs(mp.mpf(y) - wanted) - 2 * float(info.tiny)
+                assert error <= 8 * float(info.eps) * abs(wanted), (k, v, y, mp.nstr(wanted, 20))
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_polygamma_in_range_though_factorial_and_zeta_are_not(dtype):
-    assert_polygamma((10, 30, 100, 1000), (0.9, 20.0, 37.5, 368.0, 1e4, -1.7), dtype)
+def test_polygamma_in_range_though_factorial_and_zeta_are_not(dtype, way):
+    assert_polygamma((10, 30, 100, 1000), (0.9, 20.0, 37.5, 368.0, 1e4, -1.7), dtype, way)
     shapes, wanted = ((), (1,), (2, 3)), float(exact_polygamma(100, 1e4))
     operands = [[np.full(shape, v, dtype) for shape in shapes] for v in (100.0, 1e4)]
-    for way in WAYS.values():
-        for shape, y in zip(shapes, way(lambda ms, xs: list(map(lax.polygamma, ms, xs)))(*operands), strict=True):
-            assert y.shape == shape
-            np.testing.assert_allclose(y, np.full(shape, wanted, dtype), rtol=1e-6)
+    for shape, y in zip(shapes, WAYS[way](lambda ms, xs: list(map(lax.polygamma, ms, xs)))(*operands), strict=True):
+        assert y.shape == shape
+        np.testing.assert_allclose(y, np.full(shape, wanted, dtype), rtol=1e-6)
 
 
 @pytest.mark.sweep
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_polygamma_of_all_orders(dtype):
+def test_polygamma_of_all_orders(dtype, way):
     positive = (1e-30, 1e-3, 0.3, 0.5, 1.0, 1.5, 3.0, 9.0, 40.0, 75.0, 150.0, 3e3, 1e6, 1e30)
     orders = (1, 2, 3, 5, 8, 9, 10, 19, 33, 34, 35, 60, 99, 170, 171, 400, 3001)
-    assert_polygamma(orders, (*positive, -0.4375, -1e-9, -9.52, -150.25), dtype)
+    assert_polygamma(orders, (*positive, -0.4375, -1e-9, -9.52, -150.25), dtype, way)
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_polygamma_of_even_order_at_half_integers_keeps_what_remains_of_two_equal_sums(dtype):
-    assert_polygamma((2, 4, 19, 20, 22, 40, 50, 80), (-0.5, -1.5, -2.5, -10.5, -100.5), dtype)
+def test_polygamma_of_even_order_at_half_integers_keeps_what_remains_of_two_equal_sums(dtype, way):
+    assert_polygamma((2, 4, 19, 20, 22, 40, 50, 80), (-0.5, -1.5, -2.5, -10.5, -100.5), dtype, way)
 
 
 LARGE = (170.0, 3e4, 2.0**24, 1e8, 1e10, 1e13, 1e16, 1e20, 1e30, 1e38)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_polygamma_of_large_orders_is_zero_or_infinite_with_its_sign(dtype, way):
@@ -249,6 +261,7 @@ def test_polygamma_of_large_orders_is_zero_or_infinite_with_its_sign(dtype, way)
             assert not np.isnan(y), (n, v)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_polygamma_where_the_powers_balance(dtype, way):
@@ -322,6 +335,7 @@ def slopes_of_density(a, b, end):
     return first, second if end == 0 else -second
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_derivatives_of_betainc_at_the_ends(dtype, way):
@@ -357,6 +371,7 @@ def test_zeta_of_large_exponents_is_its_first_term(dtype, way):
     np.testing.assert_allclose(got, wanted, rtol=rtol, atol=np.finfo(dtype).tiny)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_derivatives_of_zeta_by_the_exponent(dtype, way):

@@ -23,6 +23,7 @@ def test_an_operator_is_numpys_in_both_orders(op):
             np.testing.assert_allclose(hx.jit(op)(y, other), op(X, other), rtol=1e-6)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("f", [operator.truediv, hnp.divide, hnp.arctan2, hnp.hypot, hnp.logaddexp, hnp.copysign])
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32"])
 def test_floats_are_made_of_the_full_value_of_a_number(f, dtype):

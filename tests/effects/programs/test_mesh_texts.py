@@ -73,6 +73,7 @@ def constrained(mesh):
     return lambda x: hx.reshard(x, NamedSharding(mesh, P(P.UNCONSTRAINED, "m"))) + 1
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mesh", [
     Mesh(GRID, ("d", "m")), Mesh(GRID[::-1], ("d", "m")), hx.make_mesh((2, 4), ("d", "m")),
     AbstractMesh((2, 4), ("d", "m")),

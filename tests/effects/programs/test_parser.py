@@ -4,6 +4,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from helpers.chosen_cases import rest_in_sweep
 from helpers.random_programs import programs
 from helpers.written_programs import program
 from hypothesis import given
@@ -194,7 +195,10 @@ def test_what_is_no_array_is_no_constant_of_a_text(consts):
     assert "the constants must be arrays" in parse_program(line("b: f32[3] = neg a"), consts).failure().what
 
 
-@pytest.mark.parametrize("open", ["(", "{", "tree(", "frozen(", "complex(", "P(", "op neg[x=", "op neg[x=({"])
+OPEN = ("(", "{", "tree(", "frozen(", "complex(", "P(", "op neg[x=", "op neg[x=({")
+
+
+@pytest.mark.parametrize("open", rest_in_sweep(OPEN, ("(", "{", "tree(", "op neg[x=({")))
 def test_values_within_each_other_without_end_are_a_parse_error(open):
     with pytest.raises(ParseError, match="expected a value"):
         Program.parse(line("b: f32[3] = neg[x=" + open * 1500))

@@ -31,6 +31,8 @@ def test_the_axes_of_a_mesh():
     assert mesh.device_ids.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert (mesh.devices == GRID).all() and mesh.local_devices == [*DEVICES] and mesh.local_mesh is mesh
     assert not mesh.empty and not mesh.is_multi_process and not mesh.is_scalar
+    empty = Mesh(np.empty((), object), ())
+    assert empty.empty and empty.size == empty.abstract_mesh.size == AbstractMesh((), ()).size == 0
 
 
 def test_equal_meshes_are_one_object():

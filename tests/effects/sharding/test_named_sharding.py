@@ -124,6 +124,7 @@ def test_how_a_sharding_is_written():
     lambda: NamedSharding(MESH, ("a",)),
     lambda: NamedSharding(None, P()),
     lambda: NamedSharding(MESH, P(), memory_kind="attic"),
+    lambda: NamedSharding(MESH.abstract_mesh, P(), memory_kind="attic"),
     lambda: SingleDeviceSharding(DEVICES[0], memory_kind="attic"),
     lambda: NamedSharding(MESH, P("a", "b")).shard_shape((4,)),
     lambda: NamedSharding(MESH, P("a", None)).devices_indices_map(()),

@@ -46,7 +46,7 @@ def test_a_spec_cannot_be_changed():
         P("a").partitions = ()
 
 
-@pytest.mark.parametrize("entry", [{}, {"a"}, [["a"], "b"]])
+@pytest.mark.parametrize("entry", [{}, {"a"}, [["a"], "b"], (("a", "b"), "c")])
 def test_what_is_no_entry(entry):
     with pytest.raises(hx.errors.BadArgument, match="a tuple of names, got"):
         P("a", entry)

@@ -64,5 +64,6 @@ def test_a_type_states_how_dimensions_are_cut_along_explicit_axes():
     cut = hx.core.ShapedArray((2, 3), "float32", sharding=hx.NamedSharding(mesh, hx.P("rows")))
     assert str(cut) == "f32[2@rows,3]" and cut.sharding.spec == hx.P("rows", None) and cut.strong() is cut
     assert cut.update(dtype=np.dtype("int32")).cut == cut.cut and cut.update(shape=(4,)).cut is None
+    assert cut.update(shape=(4, 4, 4), sharding=cut.sharding).shape == (4, 4, 4)
     assert str(cut.with_dimension(0, 5)) == "f32[5,2@rows,3]" and cut.without_dimension(0) is array_type((3,), f32)
     assert cut.cut_by(None) is array_type((2, 3), f32) and array_type((2, 3), f32, cut=cut.cut) is cut

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from helpers.recorded_promotion import DTYPES, GOLDEN, NAMES
 
+from handlax import numpy as hnp
 from handlax.effects.base.config import configure
 from handlax.effects.base.errors import DTypeMismatch
+from handlax.effects.operations.manipulation import operand_promotion
+from handlax.effects.types import dtype_promotion
 from handlax.effects.types import dtypes as dt
 
 WEAK_64 = {"int": "int64", "float": "float64", "complex": "complex128"}
@@ -90,3 +93,20 @@ def test_keys_and_float0_promote_with_themselves_only():
             dt.promote(KEY, False, other, False)
     with pytest.raises(DTypeMismatch, match="float0"):
         dt.promote(dt.float0, False, dt.float32, True)
+
+
+def test_two_types_are_promoted_once(monkeypatch):
+    pairs = [(dt.int32, False, dt.float32, True), (dt.int32, True, dt.float32, True), (dt.int32, False, dt.int8, True)]
+    found = [dt.promote(*pair) for pair in pairs]
+    monkeypatch.setattr(dtype_promotion, "promote_all", None)
+    assert [dt.promote(*pair) for pair in pairs] == found
+
+
+@pytest.mark.parametrize(("enable_x64", "default_float"), [
+    (None, "float32"), (None, "float64"), (False, "float32"), (True, "float32"), (True, "float64"),
+])
+def test_what_two_operands_need_is_known_by_their_types(enable_x64, default_float, monkeypatch):
+    monkeypatch.setattr(operand_promotion, "promote", None)
+    with configure(default_float=default_float, enable_x64=enable_x64):
+        x, y = operand_promotion.together("add", hnp.ones(3, "int8"), hnp.ones((2, 1), "float32"))
+    assert x.dtype == y.dtype == "float32"

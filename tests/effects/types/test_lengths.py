@@ -182,6 +182,7 @@ def reading(n):
     return f
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("x", [X, Y], ids=["known", "values"])
 @pytest.mark.parametrize("f", WITHIN)
 def test_within_its_lanes_it_is_that_of_the_lane(f, x):

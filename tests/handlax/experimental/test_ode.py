@@ -107,6 +107,7 @@ def test_forward_mode_is_refused_as_the_steps_depend_on_the_tangent():
         hx.jacfwd(f)(3.0)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_derivative_without_value_ends_the_solution(value, dtype):
@@ -125,6 +126,7 @@ def test_the_derivative_is_not_evaluated_beyond_the_last_time(times):
     np.testing.assert_allclose(found, 2 / 3 - 2 / 3 * np.sqrt(1 - np.array(times)) ** 3, rtol=1e-6)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("start", "stop"), [(0.5, 1.5), (1.5, 0.5), (-1.0, 1.0)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_derivatives_of_complex_solutions(dtype, start, stop):

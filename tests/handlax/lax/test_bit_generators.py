@@ -39,6 +39,7 @@ def of_xla(state, shape, dtype, algorithm):
     return [jaxlib_runtime.to_numpy(y, *kind) for y, kind in zip(found, kinds)]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(("shape", "dtype"), [
     *[(shape, "uint32") for shape in SHAPES], ((4, 3), "uint64"), ((5,), "uint8"), ((4, 3), "uint16"),

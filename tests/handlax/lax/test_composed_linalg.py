@@ -17,6 +17,7 @@ def matrices(kind, *shape):
     return x.astype(kind)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(1, 1), (2, 9, 4), (20, 20)], ids=str)
 def test_residuals_are_of_the_size_of_rounding(shape, kind):

@@ -39,6 +39,7 @@ def numbers(subscripts):
     return lax.RaggedDotDimensionNumbers(tuple(pairs), (left.index("r"),), groups), batch, inner
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("one_row", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_each_group_has_its_own_product(case, one_row):

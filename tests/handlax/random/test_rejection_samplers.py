@@ -35,6 +35,7 @@ def test_the_probability_of_a_count_is_exact_for_small_and_large_rates(rate):
     np.testing.assert_allclose(found, stats.poisson(rate).logpmf(k), rtol=1e-9, atol=1e-8)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("n", [1, 12, 40, 3000])
 @pytest.mark.parametrize("p", [0.02, 0.3, 0.5, 0.85])
 def test_binomial_counts_are_as_probable_as_they_should_be(n, p):

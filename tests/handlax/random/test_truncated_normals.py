@@ -19,6 +19,7 @@ BOUNDS = [
 ]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_the_distribution_is_that_of_the_interval(bounds, dtype):
@@ -26,6 +27,7 @@ def test_the_distribution_is_that_of_the_interval(bounds, dtype):
     assert stats.kstest(drawn, stats.truncnorm(*bounds).cdf).pvalue > UNLIKELY
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_infinite_bounds_have_finite_neighbours(bounds, dtype):
@@ -64,6 +66,7 @@ def test_an_infinite_bound_has_no_effect_on_the_derivative():
     assert np.isfinite(slope) and 4 < slope < 5 + 1e-3
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", [lambda f: f, hx.jit])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_numbers_beyond_any_finite_bound_are_next_to_it(dtype, way):

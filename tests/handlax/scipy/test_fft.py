@@ -11,6 +11,7 @@ import handlax as hx
 RNG = np.random.default_rng(0)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", ["dct", "idct", "dctn", "idctn"])
 @pytest.mark.parametrize("shape", [(1,), (2,), (7,), (3, 4, 2)])
 def test_cosine_transforms_are_scipys(shape, name):

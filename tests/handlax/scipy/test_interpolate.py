@@ -14,6 +14,7 @@ RNG = np.random.default_rng(1)
 GRID = [np.array([0.0, 0.5, 2.0, 3.0]), np.array([4.0, 2.5, 1.0]), np.linspace(-1, 1, 5)]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 @pytest.mark.parametrize("fill", [np.nan, 7.0, None])
 @pytest.mark.parametrize("trailing", [(), (2,)])

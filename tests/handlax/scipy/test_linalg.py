@@ -72,6 +72,7 @@ def test_blocks_and_scales():
     assert linalg.hankel(np.ones((2, 3)), np.ones(4)).shape == (2, 3, 4)
 
 
+@pytest.mark.each_choice
 @WAYS
 @DTYPES
 def test_factors_and_their_solutions_are_scipys(dtype, way):
@@ -112,6 +113,7 @@ def test_products_with_the_orthogonal_factor_are_scipys(conjugate, pivoting, sha
     assert not pivoting or found[2].tolist() == p[0].tolist()
 
 
+@pytest.mark.each_choice
 @WAYS
 @DTYPES
 @pytest.mark.parametrize("size", [0.01, 1.0, 12.0])
@@ -147,6 +149,7 @@ def test_the_derivative_of_a_root_solves_sylvesters_equation():
     hx.test_util.check_grads(linalg.sqrtm, (a @ a,), 1)
 
 
+@pytest.mark.each_choice
 @WAYS
 @DTYPES
 def test_sylvesters_equation_is_solved(dtype, way):
@@ -186,6 +189,7 @@ def test_a_function_of_a_matrix_is_scipys(way):
     assert 0 < error < 1e-10
 
 
+@pytest.mark.each_choice
 @WAYS
 @DTYPES
 def test_triangular_forms_are_factors(dtype, way):
@@ -200,6 +204,7 @@ def test_triangular_forms_are_factors(dtype, way):
     assert residual(a, q @ h @ adjoint(q)) < 10 and not np.tril(h, -2).any()
 
 
+@pytest.mark.each_choice
 @WAYS
 @DTYPES
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -211,6 +216,7 @@ def test_polar_factors_are_scipys(shape, side, dtype, way):
     assert residual(a, u @ p if side == "right" else p @ u) < 50
 
 
+@pytest.mark.each_choice
 @WAYS
 @DTYPES
 @pytest.mark.parametrize("type", [1, 2, 3])
@@ -274,6 +280,7 @@ def test_a_polar_factor_has_derivatives_where_singular_values_are_equal():
         np.testing.assert_allclose(tangent, (dx - dx.T) / 2, atol=1e-13)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_derivatives_of_a_positive_system_are_those_of_any_system(dtype, lower):

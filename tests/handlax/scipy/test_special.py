@@ -6,6 +6,7 @@ import jaxlib
 import mpmath as mp
 import numpy as np
 import pytest
+from helpers.chosen_cases import rest_in_sweep
 from hypothesis import given, settings
 from scipy import special as scipy_special
 
@@ -112,10 +113,10 @@ def test_values_and_derivatives(case):
         np.testing.assert_allclose(slope, quotient, rtol=2e-6, atol=size)
 
 
-SLOW = ("beta", "comb", "comb of large numbers", "expn", "hyp1f1", "hyp2f1", "owens_t", "poch")  # to compile
+SLOW = {"beta", "comb", "comb of large numbers", "expn", "hyp1f1", "hyp2f1", "owens_t", "poch"}  # to compile
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.sweep] * (case in SLOW)) for case in CASES])
+@pytest.mark.parametrize("case", rest_in_sweep(CASES, CASES.keys() - SLOW))
 def test_values_in_32_bits(case):
     name, xs, _, bound, _ = CASES[case]
     xs = [x.astype("float32") for x in xs]
@@ -136,6 +137,7 @@ def test_special_values(name):
     np.testing.assert_allclose(getattr(special, name)(*xs), getattr(scipy_special, name)(*xs), rtol=1e-13)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("size", [3, 40])
 def test_integrals_of_sines(size, dtype):
@@ -257,6 +259,7 @@ SECOND = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", SECOND)
 def test_higher_derivatives(name, dtype):
@@ -380,6 +383,7 @@ def test_derivatives_of_gamma_are_infinite_where_it_is(dtype, x):
         f = hx.grad(f)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
 def test_complex_gamma_functions_next_to_poles(dtype, way):
@@ -404,6 +408,7 @@ def test_what_is_infinite_is_no_nan():
         np.testing.assert_allclose(f(np.float32(-2e19)), -2e38, rtol=1e-6)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
 @pytest.mark.parametrize(("f", "x", "slope"), [
     (lambda m: special.poch(0.5, m), 0.0, -1.9635100260), (lambda m: special.poch(3.0, m), 0.0, 0.9227843351),

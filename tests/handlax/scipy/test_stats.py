@@ -306,6 +306,7 @@ def test_the_error_of_the_mean_keeps_all_axes(policy):
     np.testing.assert_allclose(found, scipy.stats.sem(x, axis=None, keepdims=True))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("name", "x", "a", "b"), [
     ("logcdf", 5.5, 0.0, np.inf), ("logcdf", 10.1, -3.0, 40.0), ("logsf", -10.5, -np.inf, 0.0),
     ("logsf", -39.5, -40.0, -39.0), ("logcdf", 0.1, -1.0, 1.0), ("logsf", 5.0, 5.0, 6.0), ("logsf", 6.0, 5.0, 6.0),

@@ -46,6 +46,7 @@ def functions(name, kinds):
     return {kind: taking(getattr(module, kind)) for kind in kinds if hasattr(module, kind)}
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", CASES)
 def test_tails_and_their_logarithms(name, dtype):
@@ -54,6 +55,7 @@ def test_tails_and_their_logarithms(name, dtype):
         close(f(x), getattr(frozen, kind), x, dtype)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", CASES)
 def test_slopes_are_densities(name, dtype):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import P
-from handlax.sharding import auto_axes, explicit_axes, reshard
+from handlax import P, lax
+from handlax import numpy as hnp
+from handlax.sharding import AxisType, auto_axes, explicit_axes, get_abstract_mesh, reshard
 
 MESH = hx.make_mesh((2, 4), ("a", "b"), devices=hx.devices("cpu"))
 X, Y = np.arange(8.0, dtype="float32"), np.ones((4, 8), "float32")
@@ -40,6 +41,59 @@ def test_the_arguments_are_placed(wrap):
             np.testing.assert_array_equal(wrap(g)(X, Y), f(X, Y))
             assert constraints(g, X, Y) == [P("b"), P("a", "b")]
         assert constraints(explicit_axes(f, in_sharding=P()), X, Y) == [P(), P()]
+
+
+AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
+
+
+@pytest.mark.parametrize("wrap", [lambda g: g, hx.jit])
+@pytest.mark.parametrize(("axes", "kinds", "inside"), [
+    ("a", (AUTO, EXPLICIT), ["f32[8,4@b]", "f32[8,4@b]"]),
+    ("b", (EXPLICIT, AUTO), ["f32[8@a,4]", "f32[8,4]"]),
+    (None, (AUTO, AUTO), ["f32[8,4]", "f32[8,4]"]),
+])
+def test_types_within_state_nothing_of_automatic_axes_alone(wrap, axes, kinds, inside):
+    found = []
+
+    def summed(x, y):
+        return hnp.cumsum(x, 1 if axes == "b" else 0) + y
+
+    def noted(x, y):
+        found.append((get_abstract_mesh().axis_types, str(x.type), str(y.type)))
+        return summed(x, y)
+
+    m = np.arange(32, dtype="float32").reshape(8, 4)
+    with hx.set_mesh(MESH):
+        x, y = hx.device_put(m, P("a", "b")), hx.device_put(m, P(None, "b"))
+        placed = auto_axes(noted, axes=axes, out_sharding=P("b", "a"))
+        z = wrap(placed)(x, y)
+        grads = wrap(hx.grad(lambda x, y: (placed(x, y) ** 2).sum(), (0, 1)))(x, y)
+    assert {*found} == {(kinds, *inside)}
+    assert [str(v.type) for v in (z, *grads)] == ["f32[8@b,4@a]", "f32[8@a,4@b]", "f32[8,4@b]"]
+    np.testing.assert_array_equal(z, summed(m, m))
+    for a, b in zip(grads, hx.grad(lambda x, y: (summed(x, y) ** 2).sum(), (0, 1))(hnp.asarray(m), hnp.asarray(m))):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_without_a_mesh_in_force_it_is_that_of_the_sharding():
+    by_a, by_b = [hx.NamedSharding(MESH, P(axis)) for axis in "ab"]
+    x = hx.device_put(np.ones((8, 4), "float32"), by_a)
+    types = []
+    z = auto_axes(lambda x: (types.append(str(x.type)), hnp.cumsum(x, 0))[1], axes="a", out_sharding=by_b)(x)
+    y = explicit_axes(lambda x: (types.append(str(x.type)), 2 * x)[1], in_sharding=by_b)(x)
+    assert types == ["f32[8,4]", "f32[8@b,4]"] and str(z.type) == str(y.type) == "f32[8@b,4]"
+
+
+def test_within_automatic_axes_constraints_cut_and_explicit_ones_state():
+    def f(x):
+        y = lax.with_sharding_constraint(hnp.cumsum(x, 0), P("b"))
+        return explicit_axes(lambda y: (types.append(str(y.type)), 2 * y)[1], axes="a", in_sharding=P("a"))(y) + 1
+
+    types = []
+    with hx.set_mesh(MESH):
+        z = hx.jit(auto_axes(f, out_sharding=P("b")))(hx.device_put(np.ones((8, 4), "float32"), P("a")))
+    assert types == ["f32[8@a,4]"] and str(z.type) == "f32[8@b,4]"
+    np.testing.assert_array_equal(z, 2 * np.cumsum(np.ones((8, 4)), 0) + 1)
 
 
 def test_derivatives_and_lanes_of_placed_functions():

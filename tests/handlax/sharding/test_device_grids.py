@@ -10,6 +10,7 @@ import pytest
 import handlax as hx
 from handlax.experimental.mesh_utils import create_device_mesh, create_hybrid_device_mesh
 from handlax.sharding import AxisType, Mesh, make_mesh
+from handlax.sharding.device_grids import _granule
 
 DEVICES = hx.devices("cpu")
 # two slices of two processes of three devices
@@ -78,3 +79,8 @@ def test_a_shorter_shape_is_filled_with_ones():
 def test_what_is_no_grid_of_blocks(inner, outer, devices):
     with pytest.raises(ValueError, match="got"):
         create_hybrid_device_mesh(inner, outer, devices)
+
+
+def test_processes_and_slices_are_numbered_by_integers_of_python():
+    device = SimpleNamespace(process_index=np.int64(3), slice_index=np.int32(2))
+    assert [repr(_granule(device, process)) for process in (True, False)] == ["3", "2"]

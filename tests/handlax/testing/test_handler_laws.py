@@ -49,30 +49,6 @@ def gather(log):
     return np.sort(np.concatenate([part.reshape(-1) for part in parts]))
 
 
-def test_a_state_passes():
-    counter = hx.handler({Count: lambda n, op: (n + 1, None)})
-    check_handler(counter, 0, performs=count, examples=1)
-
-
-def test_a_state_that_answers_passes():
-    running = hx.handler({Mean: lambda s, op, x: ({"n": s["n"] + 1, "sum": s["sum"] + hnp.sin(x)}, hnp.cos(s["sum"]))})
-    start = {"n": 0, "sum": np.zeros(())}
-    check_handler(running, start, performs=perform_mean, examples=1)
-
-
-def test_a_clause_without_state_passes():
-    check_handler(hx.handler({Mean: lambda op, x: hnp.tanh(x)}), performs=perform_mean, examples=1)
-
-
-def test_the_states_of_the_library_pass():
-    add = lambda x: hx.modify("sum", lambda s: hnp.tanh(s + x))
-    check_handler(state, {"sum": np.zeros(())}, performs=add, examples=1)
-
-
-def test_the_reader_of_the_library_passes():
-    check_handler(reader(scale=np.array(0.5)), performs=lambda x: hx.ask("scale") * x, examples=1)
-
-
 def test_the_writer_of_the_library_passes_where_lengths_are_known():
     report = check_handler(writer, (), performs=lambda x: hx.tell(x), examples=1)
     assert "unknown length" in report.refused["while_loop"]
@@ -102,23 +78,6 @@ def test_what_counts_costs_passes():
     assert one.flops == two.flops == 10
 
 
-def test_merging_and_tallying_leave_loops_as_carrying_does():
-    merged = hx.handler({Count: lambda n, op: (n + 1, None)}, moves=hx.merge(lambda a, b: a + b, 0))
-    check_handler(merged, 0, performs=count, examples=1)
-
-
-def maximum(s, op, x):
-    return hnp.maximum(s, hnp.sin(x)), hnp.cos(x)
-
-
-def test_a_maximum_is_merged():
-    highest = hx.handler({Mean: maximum}, moves=hx.merge(hnp.maximum, -np.inf))
-    check_handler(highest, np.zeros(()), performs=perform_mean, examples=1)
-
-
-# For each law a handler for which it fails alone, from a state, on programs that perform this.
-
-
 def count(x):
     return hx.perform(Count())
 
@@ -127,8 +86,52 @@ def perform_mean(x):
     return hx.perform(Mean(), x)
 
 
+def maximum(s, op, x):
+    return hnp.maximum(s, hnp.sin(x)), hnp.cos(x)
+
+
 def counting(returns=None, **more):
     return hx.handler({Count: lambda n, op: (n + 1, None)}, returns=returns, **more)
+
+
+@hx.effect(vmap="per_lane", diff="stop")
+class NewKey:
+    def result_type(op):
+        return hx.random.key(0).type
+
+
+# Handlers that keep the laws, from a state, on programs that perform this: one of each kind, and others like them.
+PASSING = {
+    "a state that answers": (
+        hx.handler({Mean: lambda s, op, x: ({"n": s["n"] + 1, "sum": s["sum"] + hnp.sin(x)}, hnp.cos(s["sum"]))}),
+        {"n": 0, "sum": np.zeros(())}, perform_mean),
+    "no state": (hx.handler({Mean: lambda op, x: hnp.tanh(x)}), NO_STATE, perform_mean),
+    "a maximum": (hx.handler({Mean: maximum}, moves=hx.merge(hnp.maximum, -np.inf)), np.zeros(()), perform_mean),
+    "an exception as a value": (
+        hx.handler({Mean: hx.final(lambda op, x: (False, hnp.cos(x)))}, returns=lambda y: (True, y)), NO_STATE,
+        perform_mean),
+}
+LIKE_THEM = {
+    "a counter": (counting(), 0, count),
+    "a sum": (counting(moves=hx.merge(lambda a, b: a + b, 0)), 0, count),
+    "the state of the library": (
+        state, {"sum": np.zeros(())}, lambda x: hx.modify("sum", lambda s: hnp.tanh(s + x))),
+    "the reader of the library": (reader(scale=np.array(0.5)), NO_STATE, lambda x: hx.ask("scale") * x),
+    "the keys of the README": (
+        hx.handler({NewKey: lambda key, op: tuple(hx.random.split(key))}), hx.random.key(0),
+        lambda x: hx.random.normal(hx.perform(NewKey()))),
+}
+
+
+@pytest.mark.parametrize(("handler", "start", "performs"), [
+    *PASSING.values(), *[pytest.param(*each, marks=pytest.mark.sweep) for each in LIKE_THEM.values()],
+], ids=[*PASSING, *LIKE_THEM])
+def test_a_handler_that_keeps_the_laws_passes(handler, start, performs):
+    report = check_handler(handler, start, performs=performs, examples=1)
+    assert {"unrolled", "jit"} <= held(report)
+
+
+# For each law a handler for which it fails alone, from a state, on programs that perform this.
 
 
 def counting_too(kind):
@@ -314,6 +317,11 @@ def test_a_handler_that_breaks_the_law_is_found_and_the_nest_is_shown():
         check_handler(hx.handler({Count: forgetful}), 0, performs=count, examples=3, seconds=1.0)
 
 
+def test_what_fails_before_it_performs_anything_shows_its_own_error():
+    with pytest.raises(ZeroDivisionError):
+        check_handler(counting(), 0, performs=lambda x: 1 / 0)
+
+
 def test_logs_pass_where_lengths_are_known():
     log = hx.handler({Mean: lambda log, op, x: ((*log, x), x)}, moves=hx.append)
 
@@ -333,19 +341,6 @@ def test_logs_pass_where_lengths_are_known():
     assert one.tolist() == two.tolist()
 
 
-@hx.effect(vmap="per_lane", diff="stop")
-class NewKey:
-    def result_type(op):
-        return hx.random.key(0).type
-
-
-def test_the_handler_of_the_readme_passes():
-    keys = hx.handler({NewKey: lambda key, op: tuple(hx.random.split(key))})
-    draw = lambda x: hx.random.normal(hx.perform(NewKey()))
-    report = check_handler(keys, hx.random.key(0), performs=draw, examples=1)
-    assert {*report.left_out} == {"prefix", "merge"} and not report.refused
-
-
 def test_a_clause_that_takes_the_rest_is_checked_where_it_can_cross():
     both = hx.ctl(lambda resume, op, x: 0.5 * (resume(x) + resume(hnp.sin(x))))
     half = hx.handler({Mean: both}, returns=lambda y: 2.0 * y)
@@ -362,13 +357,6 @@ def test_a_loop_of_no_iterations_performs_nothing():
         nest = Nest(text)
         count, (c, ys) = hx.handle(counter, 0)(nest.by(control, tell=tell))(*nest.inputs(0))
         assert (int(count), c.shape, ys.shape) == (0, (), (0,))
-
-
-
-def test_an_exception_as_a_value_is_checked():
-    stop = hx.handler({Mean: hx.final(lambda op, x: (False, hnp.cos(x)))}, returns=lambda y: (True, y))
-    check_handler(stop, performs=perform_mean, examples=1)
-
 
 
 def only_shallow(log, op, x):

@@ -41,7 +41,8 @@ def in_lanes(f):
     return lambda *xs: hx.tree.map(lambda y: y[0], hx.vmap(f)(*[hnp.asarray(x)[None] for x in xs]))
 
 
-@pytest.mark.parametrize("identity", [hx.jit, hx.checkpoint, in_lanes], ids=["jit", "checkpoint", "one lane"])
+@pytest.mark.parametrize("identity", [
+    hx.jit, pytest.param(hx.checkpoint, marks=pytest.mark.sweep), in_lanes], ids=["jit", "checkpoint", "one lane"])
 def test_transformations_that_keep_values_pass(identity):
     report = check_transformation(identity, meaning=lambda f: f, examples=1)
     assert {"meaning", "jit", "lanes", "again", "tangent"} <= held(report)
@@ -287,7 +288,7 @@ def rewritten(f):
     return call
 
 
-@pytest.mark.parametrize("kind", [Sin, Cos, Tanh, Exp])
+@pytest.mark.parametrize("kind", [Sin, *[pytest.param(kind, marks=pytest.mark.sweep) for kind in (Cos, Tanh, Exp)]])
 def test_a_transformation_that_leaves_out_one_operation_is_found_by_one_program(kind):
     doubled = hx.handle(hx.handler({kind: lambda op, *xs: 2 * hx.perform(op, *xs)}))
     laws = [law for law in TRANSFORMATION_LAWS if law.name == "meaning"]
@@ -380,9 +381,8 @@ def within(ends, ys):
 
 def test_programs_for_an_interpreter_consist_of_what_it_has(tutorial):
     bounds = bounds_by(tutorial.Intervals, tutorial.Interval)
-    report = check_interpreter(bounds, related=within, examples=2, seconds=600.0)
+    report = check_interpreter(bounds, related=within, examples=1, seconds=600.0)
     assert {"related", "parts", "jit", "inner jit", "lanes"} <= held(report)
-    assert all(examples == 2 for law, examples, _ in report.held if law.name in ("related", "jit"))
     assert "sin has no rule" in report.refused["hnp.sin({x}) * {y}"]
     assert not {"0.5 * ({x} - {y})", "hnp.exp(-{x} * {x})", "0.1 * {x} * {y}", "scan", "jit", "map"} & {*report.refused}
 
@@ -425,6 +425,7 @@ def test_each_law_of_interpreters_alone_has_an_interpreter_for_which_it_fails():
     assert [law.name for law in INTERPRETER_LAWS if law not in TRANSFORMATION_LAWS] == ["related", "parts"]
 
 
+@pytest.mark.sweep
 def test_interpreters_of_the_gallery_pass():
     bounds = example("interval_bounds").bounds
 

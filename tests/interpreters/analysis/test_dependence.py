@@ -128,6 +128,7 @@ def of_one_number(within, f):
     return lambda x: sum([y.sum() for y in hx.tree.leaves(within(f, x, x, x))])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("taking", TAKING)
 def test_what_an_effect_takes_is_needed_within_operations(around, taking):

@@ -61,6 +61,7 @@ def selected(program):
     return {e.outvars[0].type.shape for e in equations(program) if isinstance(e.op, SelectN)}
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("f", [powers, triangle, pieces])
 @pytest.mark.parametrize("transform", [lambda f: f, hx.jit])
 def test_every_lane_of_a_loop_ends_with_its_own_result(f, transform):

@@ -156,6 +156,7 @@ AROUND = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("kind", ["stateless", "carry", "split", "append", "forwarding", "final"])
 @pytest.mark.parametrize("wrap", WRAPS)

@@ -44,9 +44,10 @@ def test_there_are_functions():
 
 
 NUMBERS = [("f32", 0.5), (0.5, "f32"), ("f32", -0.0), ("i32", np.float32(-0.0)), ("f32", np.int8(3)), ("f32", 0.0, 1.5)]
-GIVEN = {"arrays": (hnp.asarray, QUICK), "NumPy's arrays": (np.copy, QUICK), "numbers": (hnp.asarray, NUMBERS)}
+GIVEN = {"arrays": (hnp.asarray, QUICK), "numbers": (hnp.asarray, NUMBERS), "NumPy's arrays": (np.copy, QUICK)}
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("initial", sorted({name[0] for name in NAMES}))
 def test_every_call_gives_what_the_first_one_gives(initial, given):

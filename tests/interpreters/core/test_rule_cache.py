@@ -200,7 +200,7 @@ def test_threads_learn_the_same_rule_programs():
         np.testing.assert_allclose(np.asarray(result), expected, rtol=2e-5)
 
 
-@pytest.mark.parametrize("turns", [400, pytest.param(1500, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("turns", [150, pytest.param(1500, marks=pytest.mark.sweep)])
 def test_caches_are_told_and_cleared_while_threads_learn(turns):
     def watch(look):
         while learning.is_alive():

@@ -90,6 +90,7 @@ def test_the_rules_are_the_derivative_in_both_modes(derivative):
     close(derivative(lambda x: f(x, 2.0))(0.3), f_x(0.3))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("first", [hx.grad, hx.jacfwd, hx.jacrev])
 @pytest.mark.parametrize("second", [hx.grad, hx.jacfwd, hx.jacrev])
 @pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
@@ -560,6 +561,7 @@ def numbers_reach(transform, *numbers):
     return transform(power), got
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("numbers", [(True, False), (3, -7), (2.5, -0.0), (1j,), (1, 1.0, True)])
 @pytest.mark.parametrize(("transform", "want"), [
     (lambda f: hx.grad(f)(2.0), 12.0),

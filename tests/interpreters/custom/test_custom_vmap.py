@@ -242,6 +242,7 @@ def by_all_lanes(f):
     return g
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
 @pytest.mark.parametrize(
     ("ruled", "transform"),

@@ -44,6 +44,7 @@ DERIVATIVES = [
 ]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("derivative", DERIVATIVES)
 @pytest.mark.parametrize("argument", [0, 1])
 def test_a_linear_solution_is_differentiated_to_any_order(derivative, argument):
@@ -51,6 +52,7 @@ def test_a_linear_solution_is_differentiated_to_any_order(derivative, argument):
     close(derivative(solve, argument)(A, B), derivative(cramer, argument)(A, B))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0), (1, 1)])
 @pytest.mark.parametrize("argument", [None, 0, 1])
 def test_a_linear_solution_is_mapped(axes, argument):

@@ -100,6 +100,7 @@ def performing(f: Any) -> Callable[[Any], Any]:
 PERFORMING = {f"{name}, which performs": performing(RULED[name]) for name in ("jvp", "vjp", "vmap")}
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("f", [*map(looped, RULED.values()), *PERFORMING.values()], ids=[*RULED, *PERFORMING])
 @pytest.mark.parametrize("handled", UNDER.values(), ids=UNDER)
 def test_rules_under_a_handler_are_compiled_once(handled: Any, f: Callable[[Any], Any]) -> None:

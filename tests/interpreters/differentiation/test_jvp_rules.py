@@ -89,6 +89,7 @@ CASES = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("handled", "called"), CASES.values(), ids=CASES)
 @pytest.mark.parametrize("ruled", [with_slope, with_pulled_slope])
 def test_the_value_beside_a_derivative_has_the_derivative_of_the_rule_too(handled, called, ruled):
@@ -168,6 +169,7 @@ def by_forward_mode(f, c):
     return hx.jvp(f, (c,), (1.0,))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("ruled", [with_slope, with_pulled_slope])
 @pytest.mark.parametrize("derived", [by_forward_mode, lambda f, c: hx.value_and_grad(f)(c)], ids=["jvp", "grad"])
 @pytest.mark.parametrize("called", [lambda f: f, hx.jit, in_branch, in_loop])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.chosen_cases import rest_in_sweep
 
 import handlax as hx
 from handlax import lax
@@ -224,7 +225,7 @@ def performing(x):
 
 
 @pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("name", ["value_and_grad", *[pytest.param(n, marks=pytest.mark.sweep) for n in [*PASSES][1:]]])
+@pytest.mark.parametrize("name", rest_in_sweep(PASSES, ["value_and_grad"]))
 def test_linear_effects_in_bodies_are_performed_as_they_are_unrolled(name, around):
     derivative, x = PASSES[name], np.float32(1.7)
     got, expected = [

@@ -59,6 +59,7 @@ def square(x):
 square.defvjp(lambda x: (x * x, x), lambda x, ct: (ct / abs(ct) * x,))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("compile", [lambda f: f, hx.jit, hx.checkpoint])
 @pytest.mark.parametrize("f", [
     lambda x: lax.scan(lambda c, _: (c * 1.0, square(c)), x, None, length=3)[0],

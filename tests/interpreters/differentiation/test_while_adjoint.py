@@ -50,6 +50,7 @@ def summed(f):
     return lambda *xs: hnp.sum(f(*xs) ** 2)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("room", ROOMS)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_the_gradient_is_that_of_the_unrolled_loop(room, compiled):
@@ -380,6 +381,7 @@ TELLING_RULES = {
 STEPS = [lambda f: f, hx.jit, hx.checkpoint, lambda f: lambda x: lax.cond(x > 0.0, f, lambda x: x, x)]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("room", [{"max_steps": 3}, {"checkpoints": 2}])
 @pytest.mark.parametrize("rule", TELLING_RULES)
 def test_a_function_with_a_rule_performs_what_it_does_unrolled(rule, room):

@@ -74,6 +74,7 @@ OF_MANY = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("f", [model, looping], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("transformed", [*OF_ONE, *OF_MANY])
 def test_the_default_clause_is_the_outermost_handler(f, transformed):

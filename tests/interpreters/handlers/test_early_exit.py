@@ -153,6 +153,7 @@ def many_failure_points(n):
     return hx.handle(safely)(f)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("x", [1.0, 20.0, 1e3])
 @pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, in_one_lane])
 def test_a_row_of_failure_points_ends_at_the_first(x, wrap):

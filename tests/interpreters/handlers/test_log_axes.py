@@ -111,6 +111,7 @@ def check(seed, kind, depth):
         compared({name: found.get(name, np.zeros_like(y)) for name, y in expected.items()}, expected)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", COLLECTORS)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_log_stands_as_the_result(kind, seed):
@@ -149,6 +150,7 @@ def _forward(x):
 by_vjp.defvjp(_forward, lambda x, ct: (ct * hnp.cos(x),))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("compiled", [lambda f: f, hx.jit, hx.checkpoint])
 @pytest.mark.parametrize("rule", [by_jvp, by_vjp])
 def test_what_a_rule_logs_stands_as_what_its_function_would_return(rule, compiled):

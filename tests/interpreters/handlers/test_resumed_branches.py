@@ -58,6 +58,7 @@ CLAUSES = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("which", CLAUSES)
 @pytest.mark.parametrize("x", [0.5, 1.25, -3.0])
 def test_the_answer_is_that_of_the_path_taken(which, x):

@@ -60,6 +60,7 @@ def asks_above_one(ruled):
     return lambda x: hnp.sin(ruled(lambda x: lax.cond(x > 1.0, lambda: hx.perform(Ask(), x), lambda: x))(x))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 @pytest.mark.parametrize("ruled", RULED.values(), ids=RULED)

@@ -60,6 +60,7 @@ def shortened(x, start, size):
     return x[hnp.minimum(place, len(x) - 1)] if len(x) else hnp.zeros((size, *x.shape[1:]))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize("start", [-1, 0, 1, 9])
 def test_a_lane_that_is_shorter_than_the_slice_repeats_its_own_last_row(start, static):

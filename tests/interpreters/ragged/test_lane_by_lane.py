@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.chosen_cases import rest_in_sweep
 
 import handlax as hx
 from handlax import lax
@@ -133,11 +134,10 @@ def results_and_gradients(f: Any) -> Any:
     return hx.grad(with_results, (0, 1, 2, 3), has_aux=True)
 
 
-SLOW = [pytest.mark.sweep]
 QUICK = {"biased", "two layers", "distances", "branch", "inner gradient", "custom rule"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else SLOW) for name in CASES])
+@pytest.mark.parametrize("name", rest_in_sweep(CASES, QUICK))
 def test_lanes_equal_the_loop(name: str) -> None:
     args = arguments()
     text = str(hx.make_program(mapped(name))(*args, LENGTHS))

@@ -85,6 +85,7 @@ FACTORS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("lengths", [[3, 1, 4, 1], [3, 0, 40, 1, 3, 35, 2]], ids=str)
 @pytest.mark.parametrize("name", FACTORS)
 def test_matrices_of_two_known_lengths_are_decomposed_with_those_of_their_size(name, lengths):

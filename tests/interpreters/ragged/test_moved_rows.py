@@ -43,6 +43,7 @@ CASES = {
 test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize(("f", "out"), [
     (lambda x: lax.slice(x, (1, 0), (3, 3)), 0),

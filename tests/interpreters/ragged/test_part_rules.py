@@ -51,6 +51,7 @@ CASES = {
 test_eager_lanes, test_compiled_lanes = law_of_lanes(CASES)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("static", [True, False])
 @pytest.mark.parametrize(("f", "out"), [
     (lambda x: gram(x)[0] + lax.dynamic_slice_in_dim(gram(x), 1, 1, axis=1)[:, 0], R),

@@ -31,6 +31,7 @@ CASES = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_python_decides_by_the_length(name, compiled):

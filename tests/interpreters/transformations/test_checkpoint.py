@@ -71,13 +71,14 @@ FUNCTIONS = {
 RULES = {
     "none": None,
     "everything": POLICIES.everything_saveable,
+    "budget": memory_budget(3000),
     "dots": POLICIES.dots_saveable,
     "names": POLICIES.save_only_these_names("activations"),
-    "budget": memory_budget(3000),
     "sines": lambda primitive, *types, **params: primitive.name == "sin",
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("policy", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_the_gradient_is_that_of_the_function_to_the_bit(f, policy):
@@ -104,6 +105,7 @@ COMPOSED = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("t", COMPOSED.values(), ids=COMPOSED)
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_it_composes_with_every_transformation(f, t):

@@ -65,6 +65,13 @@ def test_a_shape_and_dtype_is_taken_from_a_traced_value():
         assert seen == [hx.ShapeDtypeStruct((), "float32")]
 
 
+def test_a_traced_value_has_the_sharding_that_its_type_states():
+    mesh = hx.make_mesh((2,), ("rows",), devices=hx.devices("cpu")[:2])
+    x, seen = hx.device_put(np.ones(4, "float32"), hx.NamedSharding(mesh, hx.P("rows"))), []
+    hx.make_program(lambda x: seen.append(hx.ShapeDtypeStruct.like(x)) or x)(x)
+    assert seen[0].sharding.spec == hx.P("rows") and str(seen[0].type) == "f32[4@rows]"
+
+
 def test_a_shape_and_dtype_is_taken_from_what_has_them():
     Struct = hx.ShapeDtypeStruct
     s = Struct((2, 3), "float32")

@@ -143,6 +143,7 @@ SHARDED_LOSS = over(loss, (P(), P(BOTH)), P())
 UNTRACKED_LOSS = over(loss, (P(), P(BOTH)), P(), check_vma=False)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("sharded", [SHARDED_LOSS, UNTRACKED_LOSS], ids=["tracked", "untracked"])
 @pytest.mark.parametrize(
     "transform",
@@ -222,6 +223,7 @@ def iterated(w, x):
     return hnp.sum(lax.while_loop(lambda c: hnp.sum(c) < 3, lambda c: c + hnp.abs(w[0]) + 1, hnp.sum(x) * w[1] * 0))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("f", [scanned, branched, iterated], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("tracked", [True, False])
 def test_control_flow_differs_from_device_to_device(f, tracked):

@@ -28,6 +28,7 @@ def several(x, y):
     return hnp.cumsum(x, 1) + y.sum(), hnp.flip(x, 0).reshape(-1, x.shape[-1]), 2 * y
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("axis", "out", "count"), [*itertools.product((0, 1, 2, -1, -3), (0, 1, -1), (1, 2))])
 @pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
 def test_it_is_the_concatenation_over_the_tiles(wrap, axis, out, count):

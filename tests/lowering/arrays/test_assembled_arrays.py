@@ -47,9 +47,18 @@ def test_the_data_of_a_single_process_are_the_array(sharding):
 def test_arrays_of_random_keys(sharding):
     keys = hx.random.split(hx.random.key(3), 8)
     for x in (hx.make_array_from_callback((8,), sharding, lambda index: keys[index]),
+              hx.make_array_from_callback((8,), sharding, lambda index: keys[index], keys.dtype),
               hx.make_array_from_process_local_data(sharding, keys)):
         assert x.dtype == keys.dtype and x.sharding == sharding
         assert hx.random.key_data(x).tolist() == hx.random.key_data(keys).tolist()
+
+
+def test_parts_of_several_dtypes_are_refused():
+    key, dtypes = hx.random.key(3), iter(("int32", "float32") * 2)
+    with pytest.raises(errors.DTypeMismatch, match="one dtype, got float32, int32"):
+        hx.make_array_from_callback((8,), NamedSharding(MESH, P("b")), lambda index: np.zeros(2, next(dtypes)))
+    with pytest.raises(errors.DTypeMismatch, match="one dtype"):
+        hx.make_array_from_callback((8,), NamedSharding(MESH, P()), lambda index: np.zeros(8, "int32"), key.dtype)
 
 
 def test_parts_of_other_shapes_or_devices_are_refused():
@@ -58,9 +67,10 @@ def test_parts_of_other_shapes_or_devices_are_refused():
         hx.make_array_from_callback(X.shape, sharding, lambda index: X)
     with pytest.raises(errors.ShapeMismatch, match="dimension 0 of the local data"):
         hx.make_array_from_process_local_data(sharding, X[:5], X.shape)
-    with pytest.raises(errors.DeviceMismatch, match="an array on each of the devices"):
-        hx.make_array_from_single_device_arrays(X.shape, sharding, [hx.device_put(X, DEVICES[0])])
     parts = [hx.device_put(X, device) for device in DEVICES]
+    for other in (parts[:1], [*parts, parts[0]]):
+        with pytest.raises(errors.DeviceMismatch, match="an array on each of the devices"):
+            hx.make_array_from_single_device_arrays(X.shape, sharding, other)
     with pytest.raises(errors.ShapeMismatch, match="has the shape"):
         hx.make_array_from_single_device_arrays(X.shape, sharding, parts)
 

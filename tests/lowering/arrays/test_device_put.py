@@ -77,6 +77,14 @@ def test_the_argument_may_change_afterwards_and_a_donated_one_is_gone():
     assert x.is_deleted() and y.tolist() == X.tolist()
 
 
+def test_memory_that_xla_could_share_may_change_afterwards():
+    block = np.zeros(128, np.uint8)
+    mine = block[-block.ctypes.data % 64 :][:64].view(np.float32)  # aligned to 64 bytes
+    x = hx.device_put(mine, DEVICES[0])
+    mine[:] = 1
+    assert x.tolist() == [0.0] * 16
+
+
 def test_inside_of_a_program_it_is_a_constraint():
     assert hx.jit(lambda x: hx.device_put(x * 2, A))(X).sharding == A
     assert hx.grad(lambda x: hnp.sum(hx.device_put(x, A) ** 2))(X).tolist() == (2 * X).tolist()
@@ -138,7 +146,9 @@ def test_arrays_like_one_and_its_copies_are_where_it_is(place):
     assert {y.sharding for y in made} == {x.sharding}
     assert [float(y[0, 1]) for y in made] == [0, 1, 2, 3, 1, 1]
     assert len({int(y.addressable_data(0).unsafe_buffer_pointer()) for y in (x, *made)}) == 7
-    assert hnp.zeros_like(x, shape=(3,)).sharding == hnp.zeros(3).sharding
+    of_another_shape = hnp.zeros_like(x, shape=(3,))
+    assert of_another_shape.committed == x.sharding.is_fully_replicated
+    assert not of_another_shape.committed or of_another_shape.devices() == x.devices()
     assert lax.full((8, 8), 1, sharding=A).sharding == lax.full_like(x, 1, sharding=A).sharding == A
 
 
@@ -181,6 +191,14 @@ def test_an_array_lies_in_the_memory_that_its_sharding_names_and_programs_move_i
         for y in (f(x), f(hx.device_put(x, DEVICES[0])), f(x), x * 2):
             assert y.sharding.memory_kind == "device" and y.tolist() == (X * 2).tolist()
         assert hx.device_put(x, DEVICES[0]).sharding.memory_kind == "device"
+
+
+def test_programs_over_a_mesh_bring_what_lies_in_another_memory():
+    where = NamedSharding(MESH, P("b"), memory_kind="pinned_host")
+    x, near = hx.device_put(np.arange(8.0), where), hx.device_put(np.arange(8.0), where.with_memory_kind("device"))
+    for y in (x * 2, hx.jit(lambda x: x * 2)(x), hx.jit(lambda x, z: x + z)(x, near)):
+        assert x.sharding.memory_kind == "pinned_host" and y.sharding.memory_kind == "device"
+        assert y.sharding.spec == where.spec and y.tolist() == (np.arange(8.0) * 2).tolist()
 
 
 def test_programs_see_the_memory_of_the_only_device():

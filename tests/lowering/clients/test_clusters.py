@@ -80,6 +80,13 @@ def test_the_first_node_of_slurm(environment, nodes, first):
     assert clusters.find().host() == first
 
 
+@pytest.mark.parametrize("nodes", ["", ",node1", "[001-015]"])
+def test_a_list_of_nodes_begins_with_one(environment, nodes):
+    environment(**SLURM | {"SLURM_STEP_NODELIST": nodes})
+    with pytest.raises(ProcessFailure, match="must begin with a node, got"):
+        clusters.find().host()
+
+
 def test_an_address_of_open_mpi_may_be_one_of_version_6(environment):
     environment(**OMPI | {"OMPI_MCA_orte_hnp_uri": "1314521088.0;tcp6://[fe80::b9b:ac5d,2620:10d::2]:43370"})
     assert clusters.find().host() == "fe80::b9b:ac5d"
@@ -178,6 +185,8 @@ def test_a_pod_of_an_indexed_job_asks_for_its_job(pod, tmp_path):
     assert told(clusters.find()) == ["k8s", "train-me-0.pods", 55527, 5, 3, None]
     url = "https://10.0.0.1:443/apis/batch/v1/namespaces/namespace/jobs/train-me"
     assert asked[0] == (url, "Bearer token", str(tmp_path / "ca.crt"))
+    asked = pod(job("pods"), KUBERNETES_SERVICE_HOST="fd00::1")
+    assert clusters.find().count() == 5 and asked[0][0] == url.replace("10.0.0.1", "[fd00::1]")
     pod(job(**{"jobset.sigs.k8s.io/jobset-name": "jobs"}))
     assert clusters.find().host() == "train-me-0.jobs"
 

@@ -5,9 +5,12 @@ import threading
 from contextlib import ExitStack, suppress
 
 import pytest
+from helpers.other_threads import OtherThread
 
+from handlax.errors import ProcessFailure
 from handlax.lowering.clients import coordinator
 from handlax.lowering.clients.coordinator import Duplicate, proof_of
+from handlax.lowering.clients.processes import Membership, connect
 
 SECRET = "swordfish"
 
@@ -72,6 +75,28 @@ def test_a_process_says_its_line_and_no_more(index):
         assert not visitor.hears(SECRET, 2)
 
 
+def test_numbers_of_processes_are_below_their_count():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        visitor = coordinator.Visitor(ours)
+        theirs.sendall(hello(theirs, 2))
+        assert not visitor.hears(SECRET, 2) and visitor.index == -1
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the system has one version of addresses")
+def test_who_listens_everywhere_is_reached_by_addresses_of_both_versions():
+    with coordinator.listen("[::]:0") as listener:
+        for host in ("127.0.0.1", "::1"):
+            with socket.create_connection((host, listener.getsockname()[1]), timeout=60), listener.accept()[0]:
+                pass
+
+
+def test_nobody_has_come_before_the_first_moment(meeting):
+    gather, visit = meeting
+    visit(b"")
+    assert gather(1, 0.0) == {}
+
+
 def test_a_port_is_connected_while_a_connection_to_it_is_open():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -107,6 +132,16 @@ def test_two_processes_of_one_number_are_both_named_to_both(meeting):
         gather(3, 60.0)
     for visitor in (first, second, *visits):
         assert visitor.makefile("r").readlines()[-1] == "duplicate 1 a:17 b:4\n"
+
+
+def test_a_process_whose_number_another_one_has_names_both(meeting):
+    gather, visit = meeting
+    address = f"127.0.0.1:{visit(1, name='a:17').getpeername()[1]}"
+    gathering = OtherThread(gather, 2, 60.0)
+    with pytest.raises(ProcessFailure, match=r"process 1 is there twice, .*a:17"):
+        connect(Membership(address, 2, 1, address, start_timeout=60, secret=SECRET))
+    with pytest.raises(Duplicate):
+        gathering.result()
 
 
 def test_many_silent_visitors_hold_up_no_process(meeting, monkeypatch):

@@ -3,9 +3,17 @@
 import json
 
 import hypothesis.strategies as st
+from helpers.runtime_in_memory import MemoryClient, Table
 from hypothesis import given
 
-from handlax.lowering.clients.joint_actions import ActionLog, Joint, JointActions, count_with, first_difference
+from handlax.lowering.clients.joint_actions import (
+    ActionComparison,
+    ActionLog,
+    Joint,
+    JointActions,
+    count_with,
+    first_difference,
+)
 
 SITE = ((lambda: 0).__code__, 0)
 GROUPS = st.frozensets(st.integers(0, 3), min_size=2)
@@ -63,3 +71,10 @@ def test_what_is_long_ago_is_not_known_to_differ():
         log.note(Joint("p", number, SITE))
     assert not log.differs_at(1, 17) and log.differs_at(4999, 17)
     assert [number for number, *_ in log.recent()] == [*range(905, 5001)]
+
+
+def test_who_is_asked_for_a_difference_tells_it_and_no_other():
+    table, actions = Table(), [(frozenset(range(3)), 1)]
+    first, second, third = [ActionComparison(MemoryClient(table, own), noted(own, actions)) for own in range(3)]
+    assert first._difference(1)().what.endswith("got something else there before that.")
+    assert second.asked() is not None and third.asked() is None

@@ -1,5 +1,8 @@
 """Platforms: which there are, how one is chosen, and how many devices it has."""
 
+import ctypes
+import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -102,20 +105,69 @@ def test_an_installed_plugin_without_a_gpu_is_not_chosen(monkeypatch, tmp_path):
     assert platforms._resolve(None) == "cuda"
     monkeypatch.setenv(platforms.PLATFORMS_VARIABLE, "cpu")
     assert platforms._resolve(None) == "cpu"
+    monkeypatch.setenv(platforms.PLATFORMS_VARIABLE, "gpu,cpu")
+    assert [platforms._resolve(name) for name in (None, "GPU", "cpu")] == ["cuda", "cuda", "cpu"]
 
 
 def test_the_cuda_plugin_is_found_by_path_without_running_its_package(monkeypatch, tmp_path):
     package = tmp_path / "jax_plugins" / "xla_cuda13"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError('imported')")
-    (package / "xla_cuda_plugin.so").touch()
+    (tmp_path / "jax_plugins" / "xla_cuda12.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "jax_plugins", raising=False)
+    assert platforms._cuda_plugin() is None
+    (package / "xla_cuda_plugin.so").touch()
     assert platforms._cuda_plugin() == ("13", package / "xla_cuda_plugin.so")
 
 
-def test_the_plugin_is_loaded_once_under_a_name_of_its_own(monkeypatch, tmp_path):
-    done, loaded = [], {"cuda"}  # by jax
+def test_libraries_of_nvidia_are_loaded_where_they_are_installed(monkeypatch, tmp_path):
+    folder = tmp_path / "nvidia" / "cu13" / "lib"
+    folder.mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
+    library = shutil.copy(sys.modules["_ctypes"].__file__, folder / "libcudart.so.13")
+    loaded = lambda: ctypes.CDLL(str(library), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    with pytest.raises(OSError, match=r"libcudart|dlopen"):
+        loaded()
+    platforms._preload_nvidia_libraries()
+    assert loaded()
+
+
+@pytest.mark.parametrize(("library", "message"), [
+    ("xla_cuda_plugin.so", "xla_cuda_plugin.so does not start"), (None, "needs a CUDA plug-in, none is installed"),
+])
+def test_a_plugin_that_is_none_is_named(monkeypatch, tmp_path, library, message):
+    if library:
+        (tmp_path / library).write_bytes(b"no library")
+    monkeypatch.setattr(platforms, "_cuda_plugin", lambda: library and ("13", tmp_path / library))
+    with pytest.raises(PlatformUnavailable, match=message):
+        platforms._make_backend("cuda")
+
+
+def test_types_and_handlers_of_the_plugin_are_registered_for_cuda(monkeypatch, tmp_path):
+    package, done = tmp_path / "other_cuda_plugin", []
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "cuda_plugin_extension.py").write_text(
+        "register_custom_type = register_custom_call_target = print\n"
+        "def ffi_types(): return {'state': 1}\ndef ffi_handlers(): return {'call': 2}\n")
+    for module in platforms._CUDA_TARGET_MODULES:
+        (package / f"{module}.py").write_text(f"def registrations(): return {{'{module}': 3}}")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("type_handler", "call_handler"):
+        monkeypatch.setattr(platforms.xc, f"register_custom_{name}", lambda platform, call: done.append(platform))
+    for name in ("type", "call_target"):
+        monkeypatch.setattr(platforms.xc, f"register_custom_{name}",
+                            lambda name, value, platform, api_version=None: done.append((name, value, platform)))
+    platforms._register_cuda_targets("other_cuda_plugin", "api")
+    of_modules = [(module, 3, "CUDA") for module in platforms._CUDA_TARGET_MODULES]
+    assert done == ["CUDA", "CUDA", ("state", 1, "CUDA"), ("call", 2, "CUDA"), *of_modules]
+
+
+@pytest.mark.parametrize("by_jax", [{"cuda"}, set()], ids=["by jax too", "alone"])
+def test_the_plugin_is_loaded_once_under_a_name_of_its_own(monkeypatch, tmp_path, by_jax):
+    done, loaded = [], {*by_jax}
     for name, call in {
         "pjrt_plugin_loaded": loaded.__contains__, "initialize_pjrt_plugin": lambda name: done.append(name),
         "load_pjrt_plugin_dynamically": lambda name, library: (loaded.add(name), "api")[1],
@@ -125,7 +177,8 @@ def test_the_plugin_is_loaded_once_under_a_name_of_its_own(monkeypatch, tmp_path
     monkeypatch.setattr(platforms, "_register_cuda_targets", lambda package, api: done.append((package, api)))
     for _ in range(2):
         platforms._load_cuda_plugin("13", tmp_path / "xla_cuda_plugin.so")
-    assert done == ["handlax_cuda", ("jax_cuda13_plugin", "api")] and loaded == {"cuda", "handlax_cuda"}
+    profiler = [] if by_jax else ["profiler"]
+    assert done == [*profiler, "oneapi", ("jax_cuda13_plugin", "api")] and loaded == by_jax | {"oneapi"}
 
 
 def test_processes_meet_before_they_make_clients_of_gpus_and_end_with_one_that_fails(monkeypatch, tmp_path):
@@ -140,7 +193,20 @@ def test_processes_meet_before_they_make_clients_of_gpus_and_end_with_one_that_f
     monkeypatch.setattr(platforms.xc, "make_c_api_client", lambda *facts: done.append(facts))
     platforms._make_cuda_client(joined)
     options = {"memory_fraction": 0.5, "node_id": 1}
-    assert done == [("the GPUs", 7), ("handlax_cuda", options, "the runtime's")] and joined.on_failure == "ends"
+    assert done == [("the GPUs", 7), ("oneapi", options, "the runtime's")] and joined.on_failure == "ends"
+    monkeypatch.setattr(platforms, "jax_is_loaded", lambda: True)
+    platforms._make_cuda_client(None)
+    assert done[2:] == [("oneapi", {"memory_fraction": 0.5, "preallocate": False}, None)]
+
+
+def test_collectives_of_mpi_are_begun_and_ended(monkeypatch):
+    done = []
+    made = SimpleNamespace(Init=lambda: done.append("begun"), Finalize=lambda: done.append("ended"))
+    monkeypatch.setattr(platforms._jax, "make_mpi_collectives", lambda: made)
+    monkeypatch.setattr(platforms.atexit, "register", lambda call: done.append(call))
+    with hx.configure(cpu_collectives_implementation="mpi"):
+        assert platforms._cpu_collectives(None) is made
+    assert done == ["begun", made.Finalize]
 
 
 def test_the_port_told_is_that_of_the_collectives_alone(monkeypatch):

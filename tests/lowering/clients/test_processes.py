@@ -200,7 +200,7 @@ except hx.errors.ProcessFailure as error:
     pytest.param("killed", 1, "process 1 has left.", 100, -9, marks=pytest.mark.sweep),
     pytest.param("raises", 1, "process 1 has ended.", 100, 1, marks=pytest.mark.sweep),
     ("stopped", 1, "process 1 has left, or has not answered for 3 s.", 3, -9),
-    ("ends", 0, "process 0 has ended.", 3, 0),      # waited for within a program
+    pytest.param("ends", 0, "process 0 has ended.", 3, 0, marks=pytest.mark.sweep),      # waited for within a program
     pytest.param("ends", 1, "process 1 has ended.", 3, 0, marks=pytest.mark.sweep),      # and before one
 ])
 def test_who_waits_for_one_that_fails_or_has_ended_is_told_and_ends(mode, who, expected, heartbeat, status):
@@ -215,6 +215,7 @@ def test_one_that_has_ended_and_is_not_needed_is_no_failure():
     assert statuses == [0, 0] and lines == [["3.0", "3.0"], ["3.0"]]
 
 
+@pytest.mark.sweep
 def test_who_is_slow_is_waited_for():
     statuses, lines = await_all(start(MEETING, 2, "slow", 0, heartbeat=3))
     assert statuses == [0, 0] and lines == [["3.0", "3.0"]] * 2
@@ -272,7 +273,7 @@ programs[me](x), programs[1 - me](x)        # known programs in different orders
 
 
 @pytest.mark.parametrize(("mode", "first", "second", "status"), [
-    ("ends", "jit_total", "jit_twice", 1),
+    pytest.param("ends", "jit_total", "jit_twice", 1, marks=pytest.mark.sweep),
     pytest.param("known", "jit_total", "jit_twice", 3, marks=pytest.mark.sweep),
     ("new", "jit_total", "jit_largest", 3),
 ])

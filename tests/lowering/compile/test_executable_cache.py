@@ -159,6 +159,14 @@ def test_executables_are_dropped_before_the_mappings_are_used_up(cache, monkeypa
     assert 10 < len(cache) < 60
 
 
+def test_where_the_system_tells_no_limit_of_mappings_nothing_is_dropped(cache, monkeypatch):
+    monkeypatch.setattr(executable_cache, "_most_mappings", lambda: None)
+    monkeypatch.setattr(executable_cache, "_mappings", lambda: 20 * len(cache))
+    for number in range(100):
+        cache.get((KEY[0], number), object)
+    assert len(cache) == 100
+
+
 def test_mappings_that_are_all_in_use_are_an_error_with_its_remedy(cache, monkeypatch):
     monkeypatch.setattr(executable_cache, "_most_mappings", lambda: 1000)
     monkeypatch.setattr(executable_cache, "_mappings", lambda: 990)

@@ -138,8 +138,15 @@ def test_what_may_be_rounded_otherwise_within_a_program_is_not_fused(name):
 
 def test_what_is_rounded_loosely_is_named():
     for f, found in ((lambda x: lax.exp(x) * 2, [0]), (lambda x: lax.exp(x) + 1, None),
-                     (lambda x: lax.exp(x * 0.3), None), (lambda x: lax.exp(lax.log(x)), None)):
+                     (lambda x: lax.exp(x * 0.3), None), (lambda x: lax.exp(lax.log(x)), None),
+                     (lambda x: x * 1.0 + 1, []), (lambda x: x * 3.0 * 1.0 + 1, None),
+                     (lambda x: x * np.full(X.shape, 2, X.dtype) + 1, None)):
         assert loose_operations(hx.make_program(f)(X)) == found
+
+
+def test_each_operation_takes_time_to_compile():
+    costs = [estimate(hx.make_program(f)(X)).compile for f in (lax.exp, lambda x: lax.exp(x) * 2)]
+    assert costs[0] < costs[1]
 
 
 def test_a_sampler_is_compiled_no_earlier_than_what_it_rounds_loosely():

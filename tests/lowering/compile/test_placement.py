@@ -1,10 +1,12 @@
 """Programs over the devices of a mesh: what is emitted, where they run, how their results are cut."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors
+from handlax import debug, errors, lax, random
 from handlax import numpy as hnp
 from handlax.effects.sharding.mesh import AbstractMesh, AxisType, Mesh
 from handlax.effects.sharding.named_sharding import NamedSharding
@@ -14,7 +16,9 @@ from handlax.interpreters.core.record import record
 from handlax.lowering.arrays.sharding_constraints import with_sharding_constraint
 from handlax.lowering.compile.compile import compile_program, lower
 from handlax.lowering.compile.placement import meshes, on_device, over, placed_as_typed
+from handlax.lowering.compile.stablehlo_modules import lower_program
 from handlax.lowering.xla import jaxlib_runtime
+from handlax.lowering.xla.lazy import runtime
 
 GRID = Mesh(np.array(hx.devices()).reshape(2, 4), ("a", "b"))
 LINE = Mesh(np.array(hx.devices()), ("c",))
@@ -56,6 +60,32 @@ def test_functions_of_a_module_share_its_meshes():
 def test_a_program_of_one_device_knows_of_no_mesh():
     text = lower(program(lambda x: x + 1), "f").module.text
     assert "sdy" not in text and "mhlo.num_partitions = 1" in text
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_is_stored_is_behind_a_barrier_or_a_call_where_xla_removes_barriers(keeps, monkeypatch):
+    monkeypatch.setattr(runtime, "KEEPS_BARRIERS", keeps)
+    draw = record(lambda key: [random.key_data(random.split(key))], [random.key(0).type])
+    for platform, barrier in (("cpu", keeps), ("cuda", True)):
+        text = lower_program(draw, "f", platform=platform).text
+        assert ("optimization_barrier" in text, "call @boundary" in text) == (barrier, not barrier)
+
+
+@pytest.mark.parametrize("options", [None, {"split_repeats": False}])
+def test_a_program_is_emitted_for_the_platform_of_its_device(options, monkeypatch):
+    monkeypatch.setattr(runtime, "KEEPS_BARRIERS", False)
+    largest = program(hnp.max, np.ones(4096, "float32"))  # on a CPU with a witness of NaN
+    emitted = lambda where: lower(largest, "f", placement=where, options=options).module.text
+    assert "stablehlo.or" in emitted(None) and "stablehlo.or" in emitted(over(LINE))
+    for name in ("gpu", "cuda"):
+        assert "stablehlo.or" not in emitted(on_device(SimpleNamespace(platform=name)))
+
+
+def test_a_loop_without_a_carry_ends_at_once(capfd):
+    stopped = lambda: lax.while_loop(lambda _: hnp.asarray(False), lambda _: debug.print("run") or (), ())
+    assert hx.jit(lambda x: (stopped(), x + 1)[1])(1.0) == 2
+    hx.effects_barrier()
+    assert "run" not in capfd.readouterr().out
 
 
 def test_meshes_are_found_inside_of_bodies():

@@ -33,7 +33,7 @@ def test_sizes_are_divided_exactly_where_a_constraint_says_so(constraint):
     read = exported(f, "n", scope=scope)
     program = export.export(hx.jit(f))(hx.ShapeDtypeStruct(export.symbolic_shape("n", scope=scope), "float32"))
     assert [str(t) for t in read.out_avals] == ["f32[3,floordiv(n,3)]", "f32[floordiv(n,3),3]", "f32[floordiv(n,3)]"]
-    agree(f, read.call, array(6))
+    agree(f, read.call, [array(6)])
     with pytest.raises(ShapeMismatch, match="must be such that"):
         program.call(array(7))
 
@@ -53,7 +53,7 @@ def test_a_program_for_several_platforms_has_symbolic_sizes():
     f = lambda x: lax.cond(x[0] > 0, hnp.sin, hnp.cos, hnp.cumsum(x))
     spec = hx.ShapeDtypeStruct(export.symbolic_shape("b"), "float32")
     both = export.export(hx.jit(f), platforms=["cuda", "cpu"])(spec)
-    agree(f, export.deserialize(both.serialize()).call, array(3))
+    agree(f, export.deserialize(both.serialize()).call, [array(3)])
 
 
 @pytest.mark.parametrize(("shapes", "xs", "message"), [
@@ -77,7 +77,7 @@ def test_constraints_decide_comparisons_and_are_checked_in_calls():
         hx.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), "float32") for shape in ("n", "b", "c")
     ])
     assert [str(t) for t in program.in_avals] == ["f32[n]", "f32[b]", "f32[3*b]"]
-    agree(f, program.call, array(5), array(2), array(6))
+    agree(f, program.call, [array(5), array(2), array(6)])
     with pytest.raises(ShapeMismatch, match=r"n >= 2\*b, as it was exported, got .* n = 3, b = 2"):
         program.call(array(3), array(2), array(6))
     with pytest.raises(ShapeMismatch, match="n >= 2"):  # which the program says, not its types
@@ -126,4 +126,4 @@ def test_specs_of_a_tree_of_arguments():
 def test_what_needs_a_size_of_four_is_exported_where_the_scope_has_it(f):
     with pytest.raises(TracerBoolConversionError, match="must follow from the scope of the sizes"):
         exported(f, "b")
-    agree(f, exported(f, "b", scope=export.SymbolicScope(["b >= 4"])).call, array(5))
+    agree(f, exported(f, "b", scope=export.SymbolicScope(["b >= 4"])).call, [array(5)])

@@ -64,20 +64,14 @@ def test_what_is_no_device_is_refused(call):
         call()
 
 
-def test_the_function_of_the_platform_in_force_is_called():
-    platform = hx.default_backend()
-    f = lambda x: lax.platform_dependent(x, **{platform: lambda x: x + 1.0, "tpu": lambda x: x})
-    assert f(1.0) == hx.jit(f)(1.0) == 2.0 and hx.grad(lambda x: f(x) ** 2)(1.0) == 4.0
-    assert lax.platform_dependent(1.0, tpu=lambda x: x, default=lambda x: -x) == -1.0
-    with pytest.raises(errors.BadArgument, match="must be given"):
-        lax.platform_dependent(1.0, tpu=lambda x: x)
-
-
-def test_the_platform_is_that_of_the_default_device_and_cuda_is_a_gpu(monkeypatch):
-    monkeypatch.setattr("handlax.lowering.jit.devices._default_device", lambda: SimpleNamespace(platform="gpu"))
-    assert lax.platform_dependent(1.0, cpu=lambda x: x, cuda=lambda x: x + 1) == 2.0
-    assert lax.platform_dependent(1.0, cpu=lambda x: x, gpu=lambda x: x + 2, default=lambda x: -x) == 3.0
-    assert lax.platform_dependent(1.0, cpu=lambda x: x, default=lambda x: -x) == -1.0
+def test_the_platform_of_eager_operations_is_that_of_the_default_device(monkeypatch):
+    f = lambda x: lax.platform_dependent(x, cpu=lambda x: x, gpu=lambda x: x + 2, default=lambda x: -x)
+    assert f(1.0) == 1.0
+    for platform, expected in (("cuda", 3.0), ("rocm", 3.0), ("tpu", -1.0)):
+        backend = SimpleNamespace(platform=platform)
+        monkeypatch.setattr("handlax.lowering.jit.devices.runtime", SimpleNamespace(backend=lambda name, b=backend: b))
+        with hx.disable_jit():
+            assert f(1.0) == expected
 
 
 def test_keys_stay_keys_and_compare():

@@ -53,10 +53,9 @@ def either_way(request):
 
 @pytest.mark.parametrize("x", [2, 2.5, True, 1j, np.float32(3), np.int64(4), np.arange(3), np.float16(1)])
 def test_every_kind_of_number_goes_in_the_quick_way_and_the_slow_way(x):
-    f = hx.jit(lambda x: x + x)
-    slow, quick = f(x), f(x)
+    f, g = hx.jit(lambda x: x + x), hx.jit(lambda xs, n: xs[n] + xs[0], static_argnums=1)
     expected = (lambda x: x + x)(hx.device_put(x))
-    for y in (slow, quick):
+    for y in (f(x), f(x), g([x], 0), g([x], 0)):
         assert type(y) is ConcreteArray and y.type is expected.type
         np.testing.assert_array_equal(np.asarray(y), np.asarray(expected))
 
@@ -204,6 +203,20 @@ def test_captured_arrays_are_beside_arguments_of_the_host(options, either_way):
         assert [f(x, 1).tolist() for _ in range(3)] == [[2, 3]] * 3
     large = np.ones((3000, 2), np.float32)
     assert [float(f(large, 1).sum()) for _ in range(3)] == [15000] * 3
+
+
+def test_tangents_of_integers_are_arguments_that_have_no_data():
+    f = hx.jit(lambda zero, x: x + 1)
+    assert [float(f(np.zeros(3, hx.float0), 1.0)) for _ in range(3)] == [2] * 3
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_a_reference_of_its_surroundings_is_read_in_every_call(inline):
+    ref = hx.new_ref(np.float32(2))
+    f = hx.jit(lambda x: x + ref[...], inline=inline)
+    for n in range(3):
+        ref[...] = np.float32(n)
+        assert float(f(1.0)) == 1 + n
 
 
 def test_captured_arrays_are_arguments_of_the_program():
@@ -427,7 +440,7 @@ def test_gradients_of_integers_leave_as_they_leave_grad(wrap):
     for _ in range(2):  # the slow and the fast path
         found = jitted(2.0, 3)["a"]
         assert type(found) is type(expected) is np.ndarray
-        assert found.dtype == hx.dtypes.float0 and found == expected
+        assert found.dtype == hx.float0 and found == expected
     alone = hx.jit(lambda i: hx.grad(lambda i: 2.0 * i, allow_int=True)(i))
     assert [type(alone(3)) for _ in range(2)] == [np.ndarray] * 2
 
@@ -468,13 +481,13 @@ def test_compiled_traces_are_bounded_over_all_functions(monkeypatch):
 
 
 def test_float0_is_an_argument():
-    zero, x = np.zeros((2, 3), hx.dtypes.float0), np.ones(3, np.float32)
+    zero, x = np.zeros((2, 3), hx.float0), np.ones(3, np.float32)
     f = hx.jit(lambda z, x: (z, x + 1))
     for _ in range(3):  # traced, by a plan of the types, and again
         same, y = f(zero, x)
-        assert same.dtype == hx.dtypes.float0 and same.shape == (2, 3)
+        assert same.dtype == hx.float0 and same.shape == (2, 3)
         np.testing.assert_array_equal(y, 2)
     assert f.lower(zero, x).compile()(zero, x)[0].shape == (2, 3)
     _, pull = hx.vjp(lambda n, x: (2 * n, n * x), 3, 2.0)
-    counts, slope = hx.jit(lambda ct: pull(ct))((np.zeros((), hx.dtypes.float0), 1.0))
-    assert counts.dtype == hx.dtypes.float0 and float(slope) == 3.0
+    counts, slope = hx.jit(lambda ct: pull(ct))((np.zeros((), hx.float0), 1.0))
+    assert counts.dtype == hx.float0 and float(slope) == 3.0

@@ -66,6 +66,17 @@ def test_static_arguments_keywords_and_devices():
     assert hx.pmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=5)().tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("order", [slice(4, None), slice(None, 4), slice(3, None, -1)], ids=str)
+def test_arrays_on_other_devices_are_moved_to_those_of_the_lanes(order):
+    chosen = hx.devices("cpu")[order]
+    by_lane = hx.pmap(lambda x, y: x * y, in_axes=(0, None), devices=chosen)
+    one, other = hx.device_put(X[:4], hx.devices("cpu")[1]), hx.device_put(2.0, hx.devices("cpu")[2])
+    for x in (one, hx.pmap(lambda x: x)(one), hx.pmap(lambda x: x, devices=hx.devices("cpu")[2:6])(X[:4])):
+        y = by_lane(x, other)
+        close(y, X[:4] * 2)
+        assert [*y.sharding.mesh.devices] == chosen
+
+
 def test_the_function_that_is_mapped():
     f = lambda x: x
     assert hx.pmap(f).__wrapped__ is f

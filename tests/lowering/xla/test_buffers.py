@@ -12,7 +12,7 @@ import handlax as hx
 import handlax.numpy as hnp
 from handlax import errors
 from handlax.effects.base.errors import DTypeMismatch
-from handlax.lowering.xla import jaxlib_runtime
+from handlax.lowering.xla import buffers, jaxlib_runtime
 from handlax.lowering.xla.buffer_types import EXTENDED, NATIVE
 from handlax.lowering.xla.buffers import _to_numpy_by_copy
 
@@ -143,6 +143,30 @@ r.delete(x)
 print(r.device_of(y) == b, r.copy_to_device(y, b) is y, r.to_numpy(y, y.aval.dtype, y.aval.shape).tolist())
 """
     assert in_new_process(code) == "True True [0, 1, 2, 3, 4]"
+
+
+def test_a_copy_to_other_devices_cut_alike_lies_there():
+    whole = [hx.NamedSharding(hx.sharding.Mesh(hx.devices()[i : i + 2], ("i",)), hx.P("i")) for i in (0, 2, 1)]
+    x = hx.device_put(np.arange(4.0), whole[0])
+    lies = [buffers.lies_at(x.buffer, jaxlib_runtime.sharding_over(where, 1)) for where in whole]
+    assert lies == [True, False, False]
+    for where in whole:
+        x = hx.device_put(x, where)
+        assert x.devices() == {*where.device_set} and x.tolist() == [0, 1, 2, 3]
+        assert [shard.device for shard in x.addressable_shards] == [*where._device_assignment]
+
+
+def test_where_access_is_refused_what_is_computed_is_there(device, monkeypatch):
+    done = [jaxlib_runtime.put(np.arange(3.0), device) for _ in range(2)]
+    refused = []
+    monkeypatch.setattr(buffers, "REFUSALS", [True])
+    monkeypatch.setattr(buffers, "check_access", lambda: refused.append(True))
+    buffers.block_until_ready(done[0])
+    buffers.all_until_ready(done)
+    assert not refused
+    monkeypatch.setattr(buffers, "is_ready", lambda buffer: buffer is not done[1])
+    buffers.all_until_ready(done)
+    assert refused == [True]
 
 
 READS = {

@@ -1,16 +1,18 @@
 """Executables: compiling, executing, serialising and analysing programs."""
 
 import time
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
 import pytest
 from helpers.device_buffers import cpu_device, read
+from helpers.new_process import in_new_process
 from helpers.other_threads import together
 
-from handlax.effects.base.errors import CompileError
+from handlax.effects.base.errors import BadCall, CompileError
 from handlax.lowering.clients import platforms
-from handlax.lowering.xla import executables, jaxlib_runtime
+from handlax.lowering.xla import executables, jaxlib_runtime, mlir_modules
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,19 @@ def test_a_wrong_text_is_refused_with_its_line(device):
     text = add_text(body="%0 = stablehlo.add %a, %q")
     with pytest.raises(CompileError, match=r"undeclared SSA value name in line 2: %0 = stablehlo.add %a, %q"):
         jaxlib_runtime.compile(text, devices=[device], results=[((8,), np.float32)])
+
+
+def test_a_wrong_program_of_bytes_has_no_lines(device):
+    text = add_text(body="%0 = stablehlo.add %a, %q").encode()
+    with pytest.raises(CompileError, match=r"XLA must be able to compile the program, got .*undeclared SSA value"):
+        jaxlib_runtime.compile(text, devices=[device], results=[((8,), np.float32)])
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_the_host_is_called_by_what_the_platform_has_for_it(platform):
+    call = "%0 = stablehlo.custom_call @handlax_host_call(%a) {api_version = 4 : i32} : (tensor<8xf32>) ->"
+    module = executables._with_host_calls(add_text(body=call).replace("-> :", "->"), platform)
+    assert mlir_modules.called_targets(module) == {f"xla_ffi_python_{platform}_callback"}
 
 
 def test_an_unknown_compiler_option_is_refused_by_name(device):
@@ -149,6 +164,32 @@ def test_key_facts_follow_options_and_nothing_else(device):
     assert jaxlib_runtime.JAXLIB_VERSION.encode() in facts
 
 
+def test_key_facts_have_the_environment_that_xla_reads():
+    code = "from handlax.lowering.xla import jaxlib_runtime as r; print(r.cache_key_facts(r.backend().devices))"
+    assert "XLA_FLAGS=--xla_dump_to=" in in_new_process(code, XLA_FLAGS="--xla_dump_to=", HANDLAX_PLATFORMS="cpu")
+
+
+def test_key_facts_of_a_gpu_have_its_kind_and_nothing_of_the_host_s_processor(device):
+    gpu = SimpleNamespace(device_kind="NVIDIA H200")
+    facts = executables._machine_facts(
+        type("Client", (), {"platform": "cuda", "platform_version": "cuda 13", "local_devices": lambda: [gpu]}))
+    assert b"NVIDIA H200" in facts and executables._cpu_features().encode() not in facts
+    assert executables._cpu_features().encode() in executables._machine_facts(device.client)
+
+
+@pytest.mark.parametrize(("text", "name"), [("module @jit_f {", "jit_f"), ("module {", "program")])
+def test_a_launch_by_several_processes_is_known_by_its_program(text, name):
+    def action(hlo, text):
+        devices = [SimpleNamespace(process_index=index) for index in (0, 0, 2)]
+        made = SimpleNamespace(hlo_text=lambda: hlo, text=text, devices=devices)
+        return executables.Executable._joint_action(made)
+
+    found = action("x = f32[2] all-reduce(y)", text)
+    assert found[:2] == (frozenset([0, 2]), name) and found == action("z = f32[2] all-reduce(y)", text.encode())
+    assert found[2] != action("x = f32[2] all-reduce(y)", text + " ")[2]
+    assert action("x = f32[2] add(y, y)", text)[0] == frozenset()
+
+
 def test_threads_may_compile_and_execute_at_once(device):
     def work(i):
         size = i + 1
@@ -188,6 +229,21 @@ def test_programs_over_several_devices_are_launched_one_after_the_other_by_threa
     launch = executables._one_after_the_other(execute)
     together(6, lambda i: launch([i]))
     assert most == [(1, 0)] * 6 and len(ended) == 5
+
+
+@pytest.mark.usefixtures("no_last_program")
+def test_a_callback_launches_no_program_whose_devices_wait_for_it():
+    launch = executables._one_after_the_other(lambda buffers, with_tokens: Launched([]))
+    for types in (None, ()):
+        token = executables.CURRENT_HOST_CALL.set(SimpleNamespace(types=types))
+        try:
+            if types is None:  # of a program on one device
+                assert isinstance(launch([]), Launched)
+            else:
+                with pytest.raises(BadCall, match="a callback of a program over several devices must"):
+                    launch([])
+        finally:
+            executables.CURRENT_HOST_CALL.reset(token)
 
 
 @pytest.fixture

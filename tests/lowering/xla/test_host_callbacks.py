@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import os
 import subprocess
@@ -17,7 +18,7 @@ import handlax as hx
 from handlax import NamedSharding, P, debug, errors, lax
 from handlax import numpy as hnp
 from handlax.experimental import io_callback
-from handlax.lowering.xla import executables
+from handlax.lowering.xla import executables, host_callbacks
 
 x = hnp.arange(3.0)
 
@@ -235,6 +236,20 @@ def test_an_error_that_comes_later_is_raised_when_a_frozen_result_is_awaited():
     with pytest.raises(errors.CallbackError, match=r"boom 0\.0"):
         hx.block_until_ready(y)
     hx.effects_barrier()
+
+
+def test_an_error_that_is_none_of_the_runtime_s_is_itself():
+    error = ZeroDivisionError("handlax callback failure 0")  # a number that no failure has
+    assert host_callbacks.translated(error) is error
+
+
+def test_the_latest_failures_are_kept(monkeypatch):
+    monkeypatch.setattr(host_callbacks, "_FAILURES", collections.OrderedDict())
+    errors = [ValueError(number) for number in range(host_callbacks._MOST_FAILURES + 2)]
+    numbers = [host_callbacks._record_failure(error) for error in errors]
+    assert [each.error for each in host_callbacks._FAILURES.values()] == errors[2:]
+    failed = [host_callbacks.translated(RuntimeError(f"handlax callback failure {number}")) for number in numbers[2:]]
+    assert failed == errors[2:]
 
 
 def test_an_error_without_a_result_is_raised_at_the_barrier_once():

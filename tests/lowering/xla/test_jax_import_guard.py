@@ -1,7 +1,13 @@
 """jaxlib does not import jax on our behalf, and both libraries work in one process."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 from helpers.new_process import in_new_process
+
+from handlax.lowering.xla import jax_import_guard
+from handlax.lowering.xla.jax_import_guard import without_jax
 
 
 def test_no_call_of_the_runtime_looks_for_jax():
@@ -68,6 +74,28 @@ for make in made:
 print("none")
 """
     assert in_new_process(code.replace("sys.argv[1]", repr(order))) == "none"
+
+
+def test_calls_within_each_other_keep_jax_away_until_the_first_ends(monkeypatch):
+    monkeypatch.setattr(jax_import_guard, "jax_is_loaded", lambda: False)
+    monkeypatch.delitem(sys.modules, "jax._src.sharding_impls", raising=False)
+    with without_jax():
+        with without_jax():
+            pass
+        assert sys.modules["jax._src.sharding_impls"] is None
+    assert "jax._src.sharding_impls" not in sys.modules
+
+
+def test_once_jax_is_loaded_its_own_types_are_found(monkeypatch):
+    monkeypatch.setattr(jax_import_guard, "jax_is_loaded", lambda: True)
+    theirs = lambda shape, dtype, weak: (shape, dtype, weak)
+    monkeypatch.setitem(sys.modules, "jax._src.core", SimpleNamespace(ShapedArray=theirs))
+    monkeypatch.setitem(sys.modules, "jax._src.sharding_impls", "theirs")
+    with without_jax():
+        assert sys.modules["jax._src.sharding_impls"] == "theirs"
+    assert jax_import_guard._shaped_array((2,), "float32", True) == ((2,), "float32", True)
+    monkeypatch.setattr(jax_import_guard, "jax_is_loaded", lambda: False)
+    assert jax_import_guard._shaped_array((2,), "float32").shape == (2,)
 
 
 COEXIST = """

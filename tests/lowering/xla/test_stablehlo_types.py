@@ -35,6 +35,8 @@ def test_keys_are_stored_as_words():
     (np.array(1, ml_dtypes.bfloat16), "dense<0x3F80>"),
     (np.array(1 - 2j, "complex64"), "dense<(0x3F800000,0xC0000000)>"),
     (np.zeros((0, 2), "float32"), "dense<>"),
+    (np.array([1, -2], ml_dtypes.float8_e4m3fn), "dense<[0x38, 0xC0]>"),
+    (np.array([1, -2], ml_dtypes.int4), "dense<[1, -2]>"),
 ])
 def test_a_constant_is_written_bit_for_bit(value, text):
     assert dense(np.asarray(value)) == text

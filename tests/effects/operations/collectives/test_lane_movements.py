@@ -74,6 +74,7 @@ MOVES = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", MOVES)
 @pytest.mark.parametrize("dtype", ["int4", "uint2", "float4_e2m1fn", "bool", "float16", "complex64", "key"])
 def test_what_moves_between_devices_keeps_every_bit(name, dtype):

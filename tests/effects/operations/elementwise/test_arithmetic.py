@@ -34,6 +34,7 @@ def derived_powers(x, y):
     return [lax.pow(x, y), *[f(x, y) for f in first], *[hx.grad(f, i)(x, y) for f in first for i in (0, 1)]]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
 @pytest.mark.parametrize("x", [0.25, 1.0, 4.0])
 @pytest.mark.parametrize("y", [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0])

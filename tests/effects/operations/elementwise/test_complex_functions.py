@@ -157,6 +157,7 @@ SECOND = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SECOND)
 def test_second_derivatives_far_from_the_axes(name, dtype):
@@ -207,6 +208,7 @@ ANNEX_G = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_infinities_and_nan(name, dtype):
@@ -239,6 +241,7 @@ def test_complex_numbers_are_compared_as_in_numpy_also_with_nan(name):
     np.testing.assert_array_equal(np.isnan(eager), np.isnan(compiled))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "jit"])
 def test_logarithms_of_sums(dtype, way):

@@ -18,6 +18,7 @@ BINARY = (
 INTEGERS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right_logical", "mulhi")
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("transformed", [lambda f: f, hx.jit], ids=["eager", "compiled"])
 def test_sizes_of_one_are_repeated(name, transformed):

@@ -26,6 +26,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("wrap", [lambda f: f, hx.jit], ids=["eager", "compiled"])
 def test_the_derivative_is_the_matrix_of_cofactors(name, wrap):

@@ -94,6 +94,7 @@ def test_equal_eigenvalues_have_derivatives_of_their_sum_and_vectors_have_none()
     assert not np.isfinite(hx.jvp(lambda x: lax.linalg.eigh(x)[0], (x,), (dx,))[1]).all()
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", ["float32", "complex128"])
 @pytest.mark.parametrize("size", [1, 2, 3, 40])
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -10,6 +10,7 @@ from handlax import lax
 WAYS = pytest.mark.parametrize("way", [lambda f: f, hx.jit], ids=["eager", "compiled"])
 
 
+@pytest.mark.each_choice
 @WAYS
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(1, 1), (40, 40), (3, 30, 20), (2, 2, 20, 30)], ids=str)

@@ -15,6 +15,7 @@ def adjoint(x):
     return np.conj(np.swapaxes(x, -1, -2))
 
 
+@pytest.mark.each_choice
 @WAYS
 @DTYPES
 @pytest.mark.parametrize("full_matrices", [False, True])
@@ -39,6 +40,7 @@ def test_pivoting_puts_columns_in_descending_order(dtype, way):
     assert p.dtype == np.int32
 
 
+@pytest.mark.each_choice
 @WAYS
 @DTYPES
 @pytest.mark.parametrize("left", [False, True])

@@ -34,6 +34,7 @@ def residual(x, q, t):
     return max(unit, (np.linalg.norm(x - q @ t @ qh, 2, (-2, -1)) / np.linalg.norm(x, 2, (-2, -1))).max())
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_residuals_are_of_the_size_of_rounding(kind, compiled):

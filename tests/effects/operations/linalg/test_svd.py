@@ -22,6 +22,7 @@ def wide(*ys):
     return [np.asarray(y).astype("complex128") for y in ys]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("algorithm", [None, QR], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_residuals_are_of_the_size_of_rounding(kind, algorithm):

@@ -37,6 +37,7 @@ def system(shape, k, dtype="float64", seed=0, middle=1.0):
     return [x.astype(dtype) for x in parts]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("shape", [(1,), (2,), (7,), (3, 5), (2, 2, 4)])
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "float32"])
 @WAYS
@@ -74,6 +75,7 @@ def test_what_does_not_fit_is_refused(args, error):
         tridiagonal_solve(*args)
 
 
+@pytest.mark.each_choice
 @WAYS
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_the_solution_of_a_singular_system_is_nan_or_large_where_pivots_are_moved(wrap, dtype):

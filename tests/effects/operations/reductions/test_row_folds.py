@@ -42,6 +42,7 @@ def on_rows(op, x, lengths, total):
     return perform(op, hnp.asarray(x), *row_index(ends, total))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 @pytest.mark.parametrize("fold", FOLDS)
 def test_fold_of_the_rows_of_each_lane(fold, lengths):

@@ -26,6 +26,7 @@ def test_zeros_keep_their_order():
     np.testing.assert_array_equal(np.signbit(hnp.sort(x)), np.signbit(x))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", sorted(dtypes.SMALL_FLOATING, key=str), ids=str)
 @pytest.mark.parametrize("argsort", [hnp.argsort, jit(hnp.argsort)], ids=["eager", "compiled"])
 def test_small_floats_are_in_the_order_of_their_values(argsort, dtype):

@@ -131,6 +131,7 @@ def weighted(inputs, outputs, groups, rank=2):
     return x, y, ((2, 1)[:rank], ((0, 2), (1, 1))[:rank], (1,) * rank, (1, 2)[:rank], None, groups)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("inputs", "outputs", "groups"), FEW + MANY)
 @pytest.mark.parametrize("rank", [1, 2])
 def test_convolutions_by_kernels_and_by_loops_are_those_of_the_definition(inputs, outputs, groups, rank):

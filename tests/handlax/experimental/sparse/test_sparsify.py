@@ -79,6 +79,7 @@ def test_a_program_of_a_sparse_array_is_that_of_the_dense_one(name):
     np.testing.assert_allclose(*tangents, rtol=1e-5)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("format", [format for format in FORMATS if format != "BCOO"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_is_the_same_of_every_format(name, format):
@@ -114,6 +115,7 @@ OF_SUMS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", OF_SUMS)
 def test_entries_that_are_stored_twice_are_summed_before_what_is_not_additive(name, format):

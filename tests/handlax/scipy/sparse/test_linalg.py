@@ -20,6 +20,7 @@ def system(n, dtype, definite):
     return (a @ a.conj().T + n * np.eye(n) if definite else a + 2 * n * np.eye(n)).astype(dtype), b.astype(dtype)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_residuals_are_as_small_as_asked_for(name, dtype):

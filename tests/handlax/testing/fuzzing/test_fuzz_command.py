@@ -47,6 +47,7 @@ def test_an_input_that_takes_too_long_in_c_ends_the_process_and_is_there(tmp_pat
 
 def test_a_process_that_does_not_end_is_a_finding(tmp_path, monkeypatch, capfd):
     def goes_on(command, timeout, **options):
+        assert command[command.index("--seed") + 1] == "0"
         Path(command[command.index("--here") + 1]).write_bytes(b"the last input")
         raise subprocess.TimeoutExpired(command, timeout)
 

@@ -21,7 +21,7 @@ MESH = hx.make_mesh((2, 3), ("i", "j"))
 
 
 @pytest.mark.parametrize("name", COLLECTIVES)
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_every_call_runs_in_shard_map_as_in_vmap(name, data):
     call = data.draw(collectives(SIZES, [name]))

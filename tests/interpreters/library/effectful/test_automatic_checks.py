@@ -31,6 +31,7 @@ def found(f, *args, wanted=checkify.automatic_checks):
     return lines[0]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("i", [-4, -3, 2, 3])
 @pytest.mark.parametrize(
     "read",
@@ -145,6 +146,7 @@ ROWS = hnp.concatenate([hnp.arange(1.0, 8.0), hnp.zeros(2)])
 LANES = [hx.Ragged(ROWS, lengths) for lengths in ((3, 0, 4), hnp.array([3, 0, 4]), hnp.array([0, 0]))]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("x", LANES, ids=["known", "values", "empty"])
 @pytest.mark.parametrize("name", RIGHT)
 def test_padding_and_spare_rows_of_lanes_are_not_checked(name, x):

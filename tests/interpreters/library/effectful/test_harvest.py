@@ -222,6 +222,7 @@ def branches(x):
     return lax.scan(lambda c, y: (c, one(y)), x, hnp.array([1.0, -2.0, 3.0]))[1]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("wrap", [lambda f: f, hx.jit, hx.checkpoint, lambda f: nest(f, scope="s")])
 @pytest.mark.parametrize("f", [f, walk, rows, grid, backwards, branches, either, hx.vmap(one, None, axis_size=2)])
 def test_what_is_reaped_can_be_planted_again(f, wrap):
@@ -320,6 +321,7 @@ NESTS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("inner", NESTS.values(), ids=NESTS)
 @pytest.mark.parametrize("outer", NESTS.values(), ids=NESTS)
 def test_what_is_sown_in_nests_stands_as_what_is_told_there_and_is_planted_as_it_is_reaped(outer, inner):

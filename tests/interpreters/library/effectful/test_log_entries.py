@@ -65,6 +65,7 @@ def test_what_is_planted_in_deep_nests_stands_where_it_was_sown(first):
         planted_twice_as_large(seed, 4)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mode", READINGS)
 @pytest.mark.parametrize("seed", range(8))
 def test_every_mode_reads_a_nest_as_it_says(mode, seed):
