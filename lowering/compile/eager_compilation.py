@@ -34,7 +34,7 @@ from ..xla.stablehlo_types import storage
 from .compile import LoadedProgram, compile_program, fail
 from .estimate import estimate
 from .executable_cache import ExecutableCache
-from .placement import Placement, by_settings, committed
+from .placement import Placement, by_settings, committed, meshes
 
 MOST_HELD = 1 << 24  # bytes that NumPy may hold beside operands and results, or a program is compiled at its first call
 _PLANS = ExecutableCache("eager")
@@ -46,11 +46,18 @@ def plan(program: Program) -> Plan | None:
     op = program.ops[0] if len(program.ops) == 1 else None
     if op is not None and op.bodied and not EVALUATE.has(type(op)):
         return Plan(inf, 0, lambda: partial(_evaluate_bodied, program))
-    if not (PLACED or _accelerated()):
+    accelerated = _accelerated()
+    if not (PLACED or accelerated):
         return _by_estimate(program)
-    if op is None:
+    if op is None and not (accelerated and _by_one_launch(program)):
         return Plan(inf, 0, lambda: lambda *operands: Run.inline(BASE, program, operands))
     return Plan(inf, 0, lambda: _where_operands_lie(program))
+
+
+def _by_one_launch(program: Program) -> bool:
+    """Whether a program of several operations may be compiled as a whole: it has no effects and names no devices."""
+    pure = not program.effects and all([LOWER.has(kind) and not kind.calls_host for kind in program.operations])
+    return pure and not meshes(program)
 
 
 def _by_estimate(program: Program) -> Plan | None:
@@ -103,20 +110,29 @@ def _number(i: int) -> str:
 
 
 def _where_operands_lie(program: Program) -> Callable[..., Any]:
-    """The function that executes a program of one operation where its operands lie.
+    """The function that executes a program where its operands lie.
 
-    That is on the devices to which operands are committed, else on the default device.
+    That is on the devices to which operands are committed, else on the default device. Until an array is placed
+    elsewhere, and under the settings of the first call, all operands lie there, and it is not asked where.
     """
-    (op,) = program.ops
-    here = evaluate.chosen(program, _by_estimate(program))
+    by_xla = all([LOWER.has(type(op)) for op in program.ops])
+    over_meshes = [op for op in program.ops if hasattr(op, "mesh")]
+    named = not all([op.states_cut and isinstance(op.mesh, AbstractMesh) for op in over_meshes])
+    settings, here = config.current(), None
+    default_device()  # is noted in ``PLACED`` if it is another than the first
+    direct = _compiled_here(program) if by_xla and not (named or PLACED or settings.mesh) else None
 
     def call(*operands: ConcreteArray) -> Any:
-        where = committed([x._buffer for x in operands], op.name)
-        devices = hasattr(op, "mesh") and not (op.states_cut and isinstance(op.mesh, AbstractMesh))
-        free = where is None and not devices and config.current().mesh is None
-        if free and (device := default_device()).platform == "cpu" and device == runtime.backend("cpu").default_device:
-            return here(*operands)
-        return _executed(program, where, operands) if LOWER.has(type(op)) else here(*operands)
+        nonlocal here
+        if direct is not None and not PLACED and config.CONFIG.get().settings is settings:
+            return direct(*operands)
+        where = committed([x._buffer for x in operands], program.name)
+        free = where is None and not named and config.current().mesh is None
+        device = default_device()
+        if by_xla and not (free and device.platform == "cpu" and device == runtime.backend("cpu").default_device):
+            return _executed(program, where, operands)
+        here = here or evaluate.chosen(program, _by_estimate(program))
+        return here(*operands)
 
     return call
 

@@ -22,6 +22,7 @@ from handlax.effects.operations.random_bits import RandomBits
 from handlax.errors import ShapeMismatch
 from handlax.interpreters.core import evaluate
 from handlax.interpreters.core.eager_programs import eager_program
+from handlax.lowering.compile import eager_compilation
 from handlax.lowering.compile.eager_compilation import _compiled_here
 from handlax.lowering.compile.estimate import estimate
 from handlax.operations import Cos
@@ -372,6 +373,30 @@ def test_a_loop_is_compiled_when_it_first_runs(nothing_placed):
         assert executables() == before + 1
         np.testing.assert_array_equal(f(x), start)
     assert not hx.jit(f)(x).is_deleted()
+
+
+@pytest.fixture
+def accelerated(nothing_placed, monkeypatch):
+    monkeypatch.setattr(eager_compilation, "_accelerated", lambda: True)
+    evaluate.forget_executors()
+
+
+def test_an_accelerator_executes_a_function_of_several_operations_by_one_program(accelerated):
+    sizes = []
+    for _ in range(3):
+        drawn = random.normal(random.key(0), (5,))
+        sizes.append(executables())
+    assert sizes[1] == sizes[2] == sizes[0] + 1
+    np.testing.assert_allclose(drawn, hx.jit(lambda key: random.normal(key, (5,)))(random.key(0)), rtol=1e-6)
+
+
+def test_an_accelerator_executes_operations_where_the_settings_of_the_call_say(accelerated):
+    first, second = hx.devices()[:2]
+    x = hx.numpy.asarray(np.ones(5, np.float32))
+    assert (x + x).devices() == (x + x).devices() == {first}
+    with hx.default_device(second):
+        assert (x + x).devices() == {second}
+    assert (x + x).devices() == {first}
 
 
 @pytest.mark.parametrize("draw", [lambda lam: random.poisson(random.key(0), lam, (30,)),
