@@ -28,6 +28,8 @@ def imported(x: Any, copy: bool | None = None) -> Array:
         return from_numpy(np.from_dlpack(x), copy=copy)
     except (BufferError, RuntimeError):
         pass
-    shared = runtime.from_dlpack(x, default_device())
-    buffer = shared if copy is False else runtime.duplicate(shared)
+    buffer = runtime.from_dlpack(x, default_device())
+    if copy is not False:
+        buffer = runtime.duplicate(buffer)
+        runtime.block_until_ready(buffer)  # before its owner writes to the memory again
     return concrete(array_type(buffer.aval.shape, buffer.aval.dtype), None, buffer)

@@ -147,8 +147,9 @@ def test_torch_shares_the_memory_both_ways(gpu, dtype):
     t = torch.from_dlpack(x)
     assert t.is_cuda and t.data_ptr() == x.unsafe_buffer_pointer()
     u = torch.arange(6, device="cuda").to(getattr(torch, dtype))
-    y = hnp.from_dlpack(u)
-    assert y.devices() == {gpu} and y.dtype == dtype and y.unsafe_buffer_pointer() == u.data_ptr()
+    y, copied = hnp.from_dlpack(u, copy=False), hnp.from_dlpack(u)
+    assert y.devices() == copied.devices() == {gpu} and y.dtype == copied.dtype == dtype
+    assert y.unsafe_buffer_pointer() == u.data_ptr() != copied.unsafe_buffer_pointer()
     np.testing.assert_array_equal(np.asarray(y).astype("complex64"), u.to(torch.complex64).cpu().numpy())
     np.testing.assert_array_equal(np.asarray(y + y).astype("complex64"), (u + u).to(torch.complex64).cpu().numpy())
 
@@ -159,9 +160,10 @@ def test_cupy_shares_the_memory_both_ways(gpu):
     x = hx.device_put(X, gpu)
     assert cupy.asarray(x).data.ptr == cupy.from_dlpack(x).data.ptr == x.unsafe_buffer_pointer()
     c = cupy.arange(5, dtype="float32") * 2
-    y = hnp.from_dlpack(c)
+    y, copied = hnp.from_dlpack(c, copy=False), hnp.from_dlpack(c)
     assert y.devices() == {gpu} and y.unsafe_buffer_pointer() == c.data.ptr
-    np.testing.assert_array_equal(y, [0, 2, 4, 6, 8])
+    c *= 2
+    np.testing.assert_array_equal(copied, [0, 2, 4, 6, 8])
 
 
 # precision
