@@ -12,7 +12,7 @@ from ...effects.base.config import current
 from ...effects.base.errors import BadArgument, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.stack import BASE, STACK, perform
-from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete
+from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, from_numpy
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.jax_contexts import check_transfer, explicit_transfers
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
@@ -81,7 +81,8 @@ def destination(where: str, target: Any) -> Any:
 
 def _put(leaf: Any, sharding: Sharding | None, name: Callable[[], str]) -> Array:
     """The array with this sharding; while a program is traced, a sharding constraint. ``name`` names it in errors."""
-    x = as_array(leaf)
+    to_one = STACK.get() is BASE and isinstance(sharding, SingleDeviceSharding)  # the transfer copies what NumPy has
+    x = from_numpy(leaf, copy=False) if to_one and type(leaf) is np.ndarray else as_array(leaf)
     if current().guarded and STACK.get() is BASE:
         with explicit_transfers():
             _guard(leaf, x, sharding)
@@ -130,7 +131,7 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
         return x
     # a copy: the memory of the array may be donated or shared
     if buffer is None:
-        return concrete(x.type, None, runtime.put_at(x.value.copy(), where))
+        return concrete(x.type, None, runtime.put_at(x.value, where, copy=True))
     x.block_until_ready()  # XLA ends the process where elements are moved that a failed program never had
     return concrete(x.type, None, runtime.copied_to(buffer, where))
 

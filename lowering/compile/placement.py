@@ -40,13 +40,14 @@ class Placement(NamedTuple):
         return "cuda" if name == "gpu" else name
 
     def emitted(self, used: Sequence[int], arguments: int, results: int, tokens: int) -> Placement:
-        """The placement of a program that takes the arguments ``used`` alone, and further ones that are whole, and that
-        has ``tokens`` more results, whole too.
+        """The placement of a program that takes the arguments ``used`` alone, from the memory of the devices, and
+        further ones that are whole, and that has ``tokens`` more results, whole too.
         """
         if self.mesh is None:
             return self
         whole = NamedSharding(self.mesh, PartitionSpec())  # type: ignore[arg-type]
-        taken = [self.arguments[n] or whole if self.arguments else whole for n in used]
+        given = [self.arguments[n] if self.arguments else None for n in used]
+        taken = [whole if s is None else s.update(memory_kind=None) for s in given]
         return self._replace(
             arguments=(*taken, *[whole] * (arguments - len(used))),
             results=(*(self.results or (None,) * results), *[whole] * tokens),

@@ -77,10 +77,10 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
     if own is where:
         return True
     if hasattr(own, "named") and hasattr(where, "named"):
-        same = own._internal_device_list == where._internal_device_list
-        return bool(same and own._hlo_sharding == where._hlo_sharding)
-    one_each = not hasattr(own, "named") and not hasattr(where, "named")
-    return one_each and own._device == where._device and own._memory_kind == where._memory_kind
+        same = own._internal_device_list == where._internal_device_list and own._hlo_sharding == where._hlo_sharding
+    else:
+        same = not hasattr(own, "named") and not hasattr(where, "named") and own._device == where._device
+    return bool(same and own._memory_kind == where._memory_kind)
 
 
 def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
@@ -121,11 +121,12 @@ def copied_to(buffer: Buffer, where: BufferSharding) -> Buffer:
     return assemble([duplicate(buffer)], buffer.aval, where) if moved is buffer else moved
 
 
-def put_at(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
-    """The elements of a NumPy array that is no longer written, lying and cut as ``where`` says."""
+def put_at(array: np.ndarray[Any, Any], where: BufferSharding, *, copy: bool = False) -> Buffer:
+    """The elements of a NumPy array, lying and cut as ``where`` says; without ``copy`` it must not be written later."""
     if hasattr(where, "named"):
-        return spread(array, where)
-    return _device_put(aval(array.shape, array.dtype), where, [array], [where._device], True, False, _ALIAS, True)
+        return spread(array.copy() if copy else array, where)
+    semantics = _COPY if copy else _ALIAS
+    return _device_put(aval(array.shape, array.dtype), where, [array], [where._device], True, False, semantics, True)
 
 
 def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
@@ -234,8 +235,8 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
         parts = buffer._arrays
     shape = named_sharding(buffer).shard_shape(buffer.aval.shape)  # type: ignore[union-attr]
     kind = aval(shape, buffer.aval.dtype)
-    devices = buffer._sharding._internal_device_list.addressable_device_list
-    return [part._rewrap_with_aval_and_sharding(kind, sharding(device)) for part, device in zip(parts, devices)]
+    memory, devices = buffer._sharding._memory_kind, buffer._sharding._internal_device_list.addressable_device_list
+    return [part._rewrap_with_aval_and_sharding(kind, sharding(device, memory)) for part, device in zip(parts, devices)]
 
 
 def _view_memory(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:

@@ -77,6 +77,14 @@ def test_the_argument_may_change_afterwards_and_a_donated_one_is_gone():
     assert x.is_deleted() and y.tolist() == X.tolist()
 
 
+def test_memory_that_xla_could_share_may_change_afterwards():
+    block = np.zeros(128, np.uint8)
+    mine = block[-block.ctypes.data % 64 :][:64].view(np.float32)  # aligned to 64 bytes
+    x = hx.device_put(mine, DEVICES[0])
+    mine[:] = 1
+    assert x.tolist() == [0.0] * 16
+
+
 def test_inside_of_a_program_it_is_a_constraint():
     assert hx.jit(lambda x: hx.device_put(x * 2, A))(X).sharding == A
     assert hx.grad(lambda x: hnp.sum(hx.device_put(x, A) ** 2))(X).tolist() == (2 * X).tolist()
@@ -181,6 +189,14 @@ def test_an_array_lies_in_the_memory_that_its_sharding_names_and_programs_move_i
         for y in (f(x), f(hx.device_put(x, DEVICES[0])), f(x), x * 2):
             assert y.sharding.memory_kind == "device" and y.tolist() == (X * 2).tolist()
         assert hx.device_put(x, DEVICES[0]).sharding.memory_kind == "device"
+
+
+def test_programs_over_a_mesh_bring_what_lies_in_another_memory():
+    where = NamedSharding(MESH, P("b"), memory_kind="pinned_host")
+    x, near = hx.device_put(np.arange(8.0), where), hx.device_put(np.arange(8.0), where.with_memory_kind("device"))
+    for y in (x * 2, hx.jit(lambda x: x * 2)(x), hx.jit(lambda x, z: x + z)(x, near)):
+        assert x.sharding.memory_kind == "pinned_host" and y.sharding.memory_kind == "device"
+        assert y.sharding.spec == where.spec and y.tolist() == (np.arange(8.0) * 2).tolist()
 
 
 def test_programs_see_the_memory_of_the_only_device():
