@@ -50,9 +50,15 @@ THEMES = {
     "libraries": rows_libraries.ROWS,
 }
 
+
+def _of_launches(rows: list[Row]) -> list[Row]:
+    """Rows of a CPU for a GPU: no bar is below 1, since most of a call is its launch, the same on both sides."""
+    return [dataclasses.replace(row, bar=row.bar and max(row.bar, 1.00), aim=None) for row in rows]
+
+
 THEMES_OF_GPU = {
-    "dispatch": rows_dispatch.ROWS,
-    "eager": rows_eager.SINGLE[:2] + rows_eager.DRAWS,
+    "dispatch": _of_launches(rows_dispatch.ROWS),
+    "eager": _of_launches(rows_eager.SINGLE[:2] + rows_eager.DRAWS),
     "accelerator": rows_accelerator.ROWS,
 }
 
