@@ -27,7 +27,7 @@ What do the tests of this package not see?
 A mutant that a test kills, or that never ends, is a mistake that `make test` would have found.
 One that survives is either a gap in the tests, or no mistake, and then its reason stands below.
 [The outcomes](../../tests/mutants/results.jsonl) are kept by the command, which goes on where it was ended.
-Mutants of `handlax/interop` are killed by the tests beside JAX, `tests/beside_jax`, which `make peer` runs with JAX installed.
+Mutants of `handlax/interop` are killed by the tests beside JAX, `tests/beside_jax`, of `make peer`.
 With `--tests` it knows some test files alone: `n of m tests` are those that were run, of those known to reach the line.
 [The reasons](../../tests/mutants/reasons.toml) are written by hand.
 [Break your own code](../how-to/mutants.md) says how to do the same with your operations and handlers.

@@ -128,7 +128,7 @@ def _where_operands_lie(program: Program) -> Callable[..., Any]:
             return direct(*operands)
         where = committed([x._buffer for x in operands], program.name)
         free = where is None and not named and config.current().mesh is None
-        device = default_device() if free else None
+        device = default_device()
         if by_xla and not (free and device.platform == "cpu" and device == runtime.backend("cpu").default_device):
             return _executed(program, where, operands)
         here = here or evaluate.chosen(program, _by_estimate(program))
