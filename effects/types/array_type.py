@@ -31,6 +31,8 @@ class Space(Enum):
     Host = "host"
     Any = "any"
 
+    __hash__ = object.__hash__  # not of the name, by a call: types are looked up by it
+
     def __repr__(self) -> str:
         return f"Space.{self.name}"
 
@@ -112,7 +114,8 @@ class ArrayType(ImmutableObject, Sized):
         dtype = self.dtype if dtype is None else dtype
         cut = self.cut if sharding is None and shape == self.shape else None
         weak = self.weak if weak is None else weak
-        return stated(array_type(shape, dtype, weak, self.varying, cut, self.memory_space), sharding)
+        new = array_type(shape, dtype, weak, self.varying, cut, self.memory_space)
+        return new if sharding is None else stated(new, sharding)
 
     def along(self, varying: frozenset[tuple[Hashable, int]]) -> ArrayType:
         """The same type, varying along these axes."""

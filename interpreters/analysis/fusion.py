@@ -52,14 +52,10 @@ class KernelGraph:
     def __init__(self, program: Program, start: int, stop: int, most: int = MOST):
         self.most = most
         self.ops: list[Any] = []
-        self.sources: list[list[int | None]] = []  # of each operand the operation that makes it, if one does
-        self.operands: list[list[ArrayType]] = []
+        self.args: list[tuple[Sequence[int], dict[int, int], Sequence[ArrayType]]] = []  # with makers and types of values
         self.reads: list[list[int]] = []
         self.given: list[list[ArrayType]] = []
-        self.made: list[Sequence[ArrayType]] = []
-        self.types: list[ArrayType] = []  # of the first result
-        self.costly: list[bool] = []
-        self.broadcasts: list[bool] = []
+        self.made: list[Sequence[ArrayType]] = []  # types of results
         self.elementwise: list[bool] = []
         self.fusible: list[bool] = []
         values = self._add(program, start, stop, {}, DEEPEST)
@@ -91,15 +87,21 @@ class KernelGraph:
                 self.reads.append([*{values[n]: None for n in read if n in values}])
                 self.given.append([types[n] for n in read])
                 self.ops.append(op)
-                self.sources.append([values.get(n) for n in args])
-                self.operands.append([types[n] for n in args])
+                self.args.append((args, values, types))
                 self.made.append(made)
-                self.types.append(made[0])
-                self.costly.append(op.costly)
-                self.broadcasts.append(op.cheap_to_recompute)
                 self.elementwise.append(isinstance(op, Elementwise))
                 self.fusible.append(_is_fusible(op, self.given[-1]))
         return values
+
+    def sources(self, i: int) -> list[int | None]:
+        """Of each operand the operation that makes it, if one does."""
+        args, values, _ = self.args[i]
+        return [values.get(n) for n in args]
+
+    def operands(self, i: int) -> list[ArrayType]:
+        """The type of each operand."""
+        args, _, types = self.args[i]
+        return [types[n] for n in args]
 
     def stored(self) -> set[int]:
         """The operations whose results are stored."""
@@ -111,28 +113,28 @@ class KernelGraph:
         for i in reversed(range(len(self.fusible))):
             if any([self._spreads(j, i) or (j in reused and j not in stored) for j in self.readers[i]]):
                 reused.add(i)
-                if self.costly[i]:
+                if self.ops[i].costly:
                     stored.add(i)
         return stored
 
     def _is_shared(self, i: int) -> bool:
         """Whether several would compute a costly operation again."""
-        return self.costly[i] and len(self.readers[i]) + (i in self.results) > 1
+        return self.ops[i].costly and len(self.readers[i]) + (i in self.results) > 1
 
     def _spreads(self, reader: int, i: int) -> bool:
         """Whether an operation reads each element several times: a broadcast, or an elementwise one that implies it."""
-        implied = self.elementwise[reader] and self.types[i].size < self.types[reader].size
-        return self.broadcasts[reader] or implied
+        implied = self.elementwise[reader] and self.made[i][0].size < self.made[reader][0].size
+        return self.ops[reader].cheap_to_recompute or implied
 
     def _widens(self, i: int) -> bool:
         """Whether an operation reads several arrays of its result's rank, and more elements than its result has.
 
         What is broadcast is read in its smaller shape.
         """
-        if len(self.given[i]) == 1 or sum([t.size for t in self.given[i]]) <= self.types[i].size:
+        if len(self.given[i]) == 1 or sum([t.size for t in self.given[i]]) <= self.made[i][0].size:
             return False
-        rank = _true_rank(self.types[i])
-        spread = [j for j in self.reads[i] if self.broadcasts[j]]
+        rank = _true_rank(self.made[i][0])
+        spread = [j for j in self.reads[i] if self.ops[j].cheap_to_recompute]
         wide = [t for t in self.given[i] if _true_rank(t) >= rank]
         return len(wide) - len(spread) > 1
 

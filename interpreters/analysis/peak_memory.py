@@ -108,18 +108,18 @@ def _kernels(graph: KernelGraph) -> tuple[list[Kernel], set[int]]:
     results: set[int] = set()
     chains: set[int] = set()  # kernels that compute element by element
     for i, op in enumerate(graph.ops):
-        sources = [frozenset() if j is None else reached[j] for j in graph.sources[i]]
+        sources = [frozenset() if j is None else reached[j] for j in graph.sources(i)]
         is_result = i in graph.results
-        copied = _copied(op, graph.operands[i])
+        copied = _copied(op, graph.operands(i))
         for n in copied:
             made_of = [kernels[k].reads if k in chains else [k] for k in sources[n]]  # a chain becomes part of the copy
-            kernels.append(Kernel([bytes_of(graph.operands[i][n])], [*chain(*made_of)], False, 0))
+            kernels.append(Kernel([bytes_of(graph.operands(i)[n])], [*chain(*made_of)], False, 0))
             sources[n] = frozenset([len(kernels) - 1])
         reads = frozenset().union(*sources)
         is_read = i in stored or any([not graph.fusible[j] for j in graph.readers[i]])
-        if not graph.fusible[i] or is_result or (is_read and not _is_view(op, graph.types[i])):
+        if not graph.fusible[i] or is_result or (is_read and not _is_view(op, graph.made[i][0])):
             made = op.bodies[0].out_types if op.bodied and op.runs == "mesh" else graph.made[i]
-            within = _within(op, graph.operands[i], made)
+            within = _within(op, graph.operands(i), made)
             in_place = graph.fusible[i] or (op.bodied and op.loops)
             kernels.append(Kernel([*map(bytes_of, made)], [*reads], in_place, within))
             if graph.fusible[i]:

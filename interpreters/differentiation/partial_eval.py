@@ -284,7 +284,7 @@ class Splitter:
             if number is None:
                 number = self.shared_results[key] = self.known.append(op, operands, types, site)
             self.in_known.append(number)
-        verdict = self.verdict(index, op, args)
+        verdict = SAVEABLE if self.plan is None else self.verdict(index, op, args)
         if isinstance(verdict, Offloadable):
             self.far.update(dict.fromkeys(range(at, at + count), (verdict, site)))
         if isinstance(verdict, Recompute):

@@ -90,14 +90,17 @@ def destination(where: str, target: Any) -> Any:
     return requested(where, target)
 
 
-def _put(leaf: Any, sharding: Sharding | Space | None, name: Callable[[], str]) -> Array:
-    """The array with this sharding; while a program is traced, a sharding constraint. ``name`` names it in errors."""
-    to_one = STACK.get() is BASE and isinstance(sharding, SingleDeviceSharding)  # the transfer copies what NumPy has
+def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str]) -> Array:
+    """The array with this sharding or in this memory; while a program is traced, constrained to the sharding. ``name``
+    names it in errors.
+    """
+    to_one = STACK.get() is BASE and isinstance(target, SingleDeviceSharding)  # the transfer copies what NumPy has
     x = from_numpy(leaf, copy=False) if to_one and type(leaf) is np.ndarray else as_array(leaf)
-    if isinstance(sharding, Space):
-        if STACK.get() is not BASE or sharding is x.type.memory_space:
-            return in_memory(x, sharding)
-        sharding = x.sharding.lying_in(sharding)
+    if isinstance(target, Space):
+        if STACK.get() is not BASE or target is x.type.memory_space:
+            return in_memory(x, target)
+        target = x.sharding.lying_in(target)
+    sharding: Sharding | None = target
     if current().guarded and STACK.get() is BASE:
         with explicit_transfers():
             _guard(leaf, x, sharding)

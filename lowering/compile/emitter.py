@@ -359,6 +359,7 @@ class Emitter:
         number = len(values)
         lines = self.lines
         rules: dict[Any, tuple[Any, str | None, bool]] = {}
+        far = Space.Host in [t.memory_space for t in program.numbered_types()]
         near: dict[int, SsaValue] = {}  # copies, in the device's memory, of values that lie in the host's
         for i, (op, args, out) in enumerate(equations_to_emit(self, program)):
             kind = type(op)
@@ -376,7 +377,7 @@ class Emitter:
             self.made = out
             self.here = program, i
             operands = [SsaValue(ids[n], types[n]) for n in args]
-            if not (op.keeps_memory or op.bodied) and Space.Host in [v.type.memory_space for v in operands]:
+            if far and not (op.keeps_memory or op.bodied):
                 for n, v in zip(args, operands):
                     if n not in near:
                         near[n] = self.in_memory(v, Space.Device)
