@@ -152,8 +152,8 @@ class ArrayType(ImmutableObject, Sized):
         return array_type(self.shape, self.dtype, False, self.varying, self.cut, self.memory_space)
 
     def tangent(self) -> ArrayType:
-        """The type of tangents and cotangents, which lie in the device's memory: else itself where the dtype is
-        inexact, or of ``float0``.
+        """The type of tangents and cotangents: itself where the dtype is inexact, in the device's memory; else of
+        ``float0``.
         """
         return self.lying_in(Space.Device) if self.dtype in ANY_INEXACT else array_type(self.shape, float0, self.weak)
 

@@ -52,7 +52,7 @@ class KernelGraph:
     def __init__(self, program: Program, start: int, stop: int, most: int = MOST):
         self.most = most
         self.ops: list[Any] = []
-        self.args: list[tuple[Sequence[int], dict[int, int], Sequence[ArrayType]]] = []  # with makers and types of values
+        self.args: list[tuple[Sequence[int], dict[int, int], Sequence[ArrayType]]] = []  # makers and types of values
         self.reads: list[list[int]] = []
         self.given: list[list[ArrayType]] = []
         self.made: list[Sequence[ArrayType]] = []  # types of results

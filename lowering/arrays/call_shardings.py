@@ -16,7 +16,7 @@ from ...effects.programs.program import interpret
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
-from ...effects.types.array_type import ArrayType, stated
+from ...effects.types.array_type import ArrayType
 from ...interpreters.core.record import record_apart
 from ...interpreters.core.trace_cache import Trace, TraceRequest
 from ..compile.placement import Placement, committed, on_device, over
@@ -151,9 +151,10 @@ def described_placement(leaves: Sequence[Any], name: str, names: Callable[[int],
 
 def with_argument_cuts(request: TraceRequest, shardings: Sequence[Sharding | None]) -> TraceRequest:
     """The request of a trace on arguments whose types state the cuts and memories of these shardings."""
-    said = [None if s is None else stated(t, s) for s, t in zip(shardings, request.types)]
-    types = tuple([t if s is None or (s.cut is None and s.memory_space is t.memory_space) else s
-                   for s, t in zip(said, request.types)])
+    types = tuple([
+        t if s is None else t.cut_by(s.cut(t.ndim) or t.cut).lying_in(s.memory_space or t.memory_space)
+        for s, t in zip(shardings, request.types)
+    ])
     if types == request.types:
         return request
     return request._replace(types=types, key=(*request.key, types))
