@@ -26,6 +26,7 @@ from ...effects.control.checkpoint_policies import (
 from ...effects.core.arrays import as_array
 from ...effects.core.named_axes import is_root
 from ...effects.core.operation import Operation
+from ...effects.operations.foundations.to_memory import ToMemory
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
@@ -186,10 +187,13 @@ Origin = tuple[Operation, Sequence[ArrayType], Site, Policy | None]
 def _origin(program: Program, number: int, policy: Policy | None) -> Origin:
     """The operation whose result value ``number`` is; its operand types, its site, and the checkpoint policy around it.
 
-    A result of a higher-order operation is followed into its bodies, except for those of a while loop.
+    A result of a higher-order operation is followed into its bodies, except for those of a while loop, and a computed
+    value that was moved to another memory to where it was computed.
     """
     index, result = program.definition(number)  # type: ignore[misc]  # it is no input
-    op = program.ops[index]
+    op, args = program.ops[index], program.args[index]
+    if isinstance(op, ToMemory) and args[0] >= len(program.in_types):
+        return _origin(program, args[0], policy)
     if isinstance(op, Checkpoint) and policy is None:
         policy = op.saves
     if op.bodied and op.runs != "until" and not op.own_results:  # type: ignore[attr-defined]
@@ -201,12 +205,14 @@ def _origin(program: Program, number: int, policy: Policy | None) -> Origin:
         origins.sort(key=lambda origin: origin[0].cheap_to_recompute)  # last: fillers from the branches without it
         if origins:
             return origins[0]
-    types = [program.type_of(n) for n in program.args[index]]
+    types = [program.type_of(n) for n in args]
     return op, types, program.site(index), policy
 
 
 def _uses(program: Program, number: int) -> Iterator[Use]:
-    """The operations with value ``number`` as operand; for higher-order ones, the operations in their bodies."""
+    """The operations with value ``number`` as operand; for higher-order ones, the operations in their bodies, and for a
+    move to another memory, those of what was moved.
+    """
     for i, (op, args) in enumerate(zip(program.ops, program.args)):
         for position, n in enumerate(args):
             if n == number:
@@ -218,4 +224,6 @@ def _uses_inside(program: Program, index: int, op: Any, position: int) -> Iterat
     if op.bodied and position >= op.selects:
         for body in op.main:
             uses += _uses(body, position - op.selects)
+    if isinstance(op, ToMemory):
+        uses += _uses(program, program.starts()[index])
     yield from uses or [Use(op.name, program.site(index))]

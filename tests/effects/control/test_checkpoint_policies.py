@@ -108,7 +108,9 @@ def test_an_offloaded_value_is_kept_and_says_so():
         names_which_can_be_saved=["first"], names_which_can_be_offloaded=["second"],
         offload_src="device", offload_dst="pinned_host",
     )
-    found = {r.label: r.verdict for r in saved_residuals(hx.checkpoint(f, policy=policy), X, W) if r.label}
+    residuals = saved_residuals(hx.checkpoint(f, policy=policy), X, W)
+    assert "to_memory" not in {use.operation for residual in residuals for use in residual.uses}
+    found = {r.label: r.verdict for r in residuals if r.label}
     assert isinstance(found["first"], Saveable)
     assert found["second"] == Offloadable("device", "pinned_host")
     dots = policies.offload_dot_with_no_batch_dims("device", "pinned_host")
