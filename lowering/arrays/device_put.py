@@ -96,17 +96,15 @@ def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str]) ->
     """
     to_one = STACK.get() is BASE and isinstance(target, SingleDeviceSharding)  # the transfer copies what NumPy has
     x = from_numpy(leaf, copy=False) if to_one and type(leaf) is np.ndarray else as_array(leaf)
-    if isinstance(target, Space):
-        if STACK.get() is not BASE or target is x.type.memory_space:
-            return in_memory(x, target)
-        target = x.sharding.lying_in(target)
-    sharding: Sharding | None = target
+    if isinstance(target, Space) and (STACK.get() is not BASE or target is x.type.memory_space):
+        return in_memory(x, target)
+    sharding: Sharding | None = x.sharding.lying_in(target) if isinstance(target, Space) else target
     if current().guarded and STACK.get() is BASE:
         with explicit_transfers():
             _guard(leaf, x, sharding)
     if STACK.get() is not BASE:
         x = perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
-        return in_memory(x, sharding and sharding.memory_space)
+        return x if sharding is None else in_memory(x, sharding.memory_space)
     if x.run is not None:
         raise escaped_box_error(x)
     if sharding is None:

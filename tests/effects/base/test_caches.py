@@ -119,6 +119,7 @@ STATE |= {
     "interpreters.differentiation.linearize_bodies:_TapedRest.repeated": "one pass: a body",
     "interpreters.differentiation.linearize_bodies:_TapedRest.residuals": "one pass: a body",
     "interpreters.differentiation.partial_eval:Splitter.cheap": "one pass: a program",
+    "interpreters.differentiation.partial_eval:Splitter.far": "one pass: a program",
     "interpreters.differentiation.partial_eval:Splitter.residuals": "one pass: a program",
     "interpreters.differentiation.partial_eval:Splitter.shared_results": "one pass: a program",
     "interpreters.differentiation.partial_eval_bodies:Assembly.renamed": "one pass: a program",
