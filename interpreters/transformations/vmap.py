@@ -22,6 +22,7 @@ from ...effects.core.named_axes import axis_tuple
 from ...effects.core.signatures import P, R, X, Y
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.operations.manipulation.slicing import concatenate, slice_in_dim
+from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.trees import pytrees
 from ..batching.batch import Batch, JvpDirections
 from ..batching.mapped_axes import dimension, flat_arguments, flat_axes, lane_count, lanes_cut, stacked
@@ -103,23 +104,21 @@ def vmap(
         dims = [dimension("vmap", axis, x) for axis, x in zip(axes, xs)]
         names = lambda i: leaf_name(fun, i, None, pytrees.structure((args, kwargs)))
         size, cut = lane_count("vmap", dims, xs, axis_size, names), lanes_cut("vmap", dims, xs, spmd_axis_name)
-        new = new_run if cut is None or cut.hides or group is not False else _lanes(cut.spec[0], False)
-        run = new(STACK.get(), size, axis_name, user_site(2))
+        run = _along(cut, group, new_run)(STACK.get(), size, axis_name, user_site(2))
         run.cut = cut
         boxes = [x if d is None else run.box(d, (x,)) for x, d in zip(xs, dims)]
         with installed(run):
-            positional = pytrees.unflatten(tree, boxes[: tree.num_leaves])
             named = pytrees.unflatten(kwargs_tree, boxes[tree.num_leaves :]) if kwargs else {}
-            results = fun(*positional, **named)
+            results = fun(*pytrees.unflatten(tree, boxes[: tree.num_leaves]), **named)
             ys, out_tree = pytrees.flatten(results)
             if holds_container(out_tree, ys):
                 results = container_map.ContainerMap(lambda *_: run, run.size).results(out_axes, results)
-                del boxes, positional, named, ys
+                del boxes, named, ys
                 return _without_leaks(run, results)
             ys = [as_array(y) for y in ys]
         targets = flat_axes("vmap out_axes", out_axes, results, len(ys))
         outs = [stacked(run, y, target, out_tree, i) for i, (y, target) in enumerate(zip(ys, targets))]
-        del boxes, positional, named, results, ys
+        del boxes, named, results, ys
         return _without_leaks(run, pytrees.unflatten(out_tree, unaliased(outs)))
 
     return mapped
@@ -137,6 +136,11 @@ def _lanes(spmd_axis_name: Hashable | None, group: bool | int) -> Callable[..., 
             hint="group inside of shard_map, where each device has its own lanes.",
         )
     return partial(grouped_lanes.GroupedLanes, how=None if group is True else group)
+
+
+def _along(cut: NamedSharding | None, group: bool | int, new_run: Callable[..., Batch]) -> Callable[..., Batch]:
+    """``new_run``, but where types state how lanes are cut, what places them so."""
+    return new_run if cut is None or cut.hides or group is not False else _lanes(cut.spec[0], False)
 
 
 def _of_containers(in_axes: Any, out_axes: Any, axis_size: Any) -> bool:
