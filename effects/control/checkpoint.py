@@ -43,6 +43,7 @@ class Checkpoint(HigherOrder):
 @operation
 class OptimizationBarrier:
     multiple_results = True
+    is_view = True
     keeps_memory = True
     costly = True
 
@@ -133,6 +134,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 @operation
 class Name:
     label: str
+    is_view = True
     keeps_memory = True
     param_names = {"label": "name"}
 

@@ -69,6 +69,7 @@ class Operation(Parametrised, ImmutableObject):
     diff: ClassVar[str] = "refuse"  # of an effect on tangents: ``stop``, no derivative, or an error
     scopes: ClassVar[int] = 0  # how many functions an effect takes before its operands
     states_cut: ClassVar[bool] = False  # its result_type says how results are cut over a mesh; it has no sharding rule
+    is_view: ClassVar[bool] = False  # compiled, results are the operands' memory, read otherwise
     keeps_memory: ClassVar[bool] = False  # operands may lie in the host's memory; others are read in the device's
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared

@@ -50,8 +50,8 @@ def _of_inputs(program: Program) -> list[int]:
             for n, size in zip(args, _of_inputs(op.bodies[0])):  # type: ignore[attr-defined]
                 if n in inputs:
                     sizes[inputs[n]] = min(sizes[inputs[n]], size)
-        elif op.name in ("reshape", "transpose") and args[0] in inputs:
-            inputs[results[0]] = inputs[args[0]]
+        elif op.is_view:
+            inputs.update([(result, inputs[n]) for result, n in zip(results, args) if n in inputs])
     return sizes
 
 
@@ -117,7 +117,7 @@ def _kernels(graph: KernelGraph) -> tuple[list[Kernel], set[int]]:
             sources[n] = frozenset([len(kernels) - 1])
         reads = frozenset().union(*sources)
         is_read = i in stored or any([not graph.fusible[j] for j in graph.readers[i]])
-        if not graph.fusible[i] or is_result or (is_read and not _is_view(op, graph.made[i][0])):
+        if not graph.fusible[i] or is_result or (is_read and not op.is_view):
             made = op.bodies[0].out_types if op.bodied and op.runs == "mesh" else graph.made[i]
             within = _within(op, graph.operands(i), made)
             in_place = graph.fusible[i] or (op.bodied and op.loops)
@@ -158,11 +158,6 @@ def _copied(op: Any, types: Sequence[ArrayType]) -> list[int]:
         return [n for n in (0, 1) if tuple(numbers[n]) != canonical[n]]
     (lhs, _), _ = numbers
     return [0] if len(lhs) > 1 else []
-
-
-def _is_view(op: Any, t: ArrayType) -> bool:
-    """Whether the result is the operand's memory, read otherwise."""
-    return op.name in ("reshape", "name", "optimization_barrier") or (op.name == "transpose" and t.ndim == 2)
 
 
 def _within(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> int:

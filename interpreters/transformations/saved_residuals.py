@@ -26,7 +26,6 @@ from ...effects.control.checkpoint_policies import (
 from ...effects.core.arrays import as_array
 from ...effects.core.named_axes import is_root
 from ...effects.core.operation import Operation
-from ...effects.operations.foundations.to_memory import ToMemory
 from ...effects.programs.program import Program
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
@@ -192,7 +191,7 @@ def _origin(program: Program, number: int, policy: Policy | None) -> Origin:
     """
     index, result = program.definition(number)  # type: ignore[misc]  # it is no input
     op, args = program.ops[index], program.args[index]
-    if isinstance(op, ToMemory) and args[0] >= len(program.in_types):
+    if _moves(program, index) and args[0] >= len(program.in_types):
         return _origin(program, args[0], policy)
     if isinstance(op, Checkpoint) and policy is None:
         policy = op.saves
@@ -224,6 +223,14 @@ def _uses_inside(program: Program, index: int, op: Any, position: int) -> Iterat
     if op.bodied and position >= op.selects:
         for body in op.main:
             uses += _uses(body, position - op.selects)
-    if isinstance(op, ToMemory):
+    if _moves(program, index):
         uses += _uses(program, program.starts()[index])
     yield from uses or [Use(op.name, program.site(index))]
+
+
+def _moves(program: Program, index: int) -> bool:
+    """Whether an equation's result is its operand in another memory."""
+    op, args, made = program.ops[index], program.args[index], program.types[index]
+    if op.multiple_results or not op.keeps_memory:
+        return False
+    return program.type_of(args[0]).memory_space is not made.memory_space

@@ -211,6 +211,7 @@ class Reshape:
     shape: tuple[int, ...]
     param_names = {"shape": "new_sizes"}
     fixed_params = {"dimensions": None, "sharding": None}
+    is_view = True
 
     def result_type(op, x):
         if prod(op.shape) != prod(x.shape):
@@ -298,6 +299,10 @@ def _runs(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], l
 @operation
 class Transpose:
     permutation: tuple[int, ...]
+
+    @property
+    def is_view(op):
+        return len(op.permutation) == 2  # what reads it takes either order of two dimensions
 
     def result_type(op, x):
         if sorted(op.permutation) != list(range(len(x.shape))):
