@@ -41,7 +41,8 @@ def peak_memory(program: Program) -> MemoryCost:
     return MemoryCost(sum(_of_inputs(program)), held_at_peak(program))
 
 
-def _of_inputs(program: Program) -> list[int]:
+@derived_once
+def _of_inputs(program: Program) -> tuple[int, ...]:
     """The bytes of each input on each device; what the devices of a mesh take parts of is there in parts."""
     sizes = [*map(bytes_of, program.in_types)]
     inputs = {n: n for n in range(len(sizes))}  # variables that are an input, read in some way
@@ -52,7 +53,7 @@ def _of_inputs(program: Program) -> list[int]:
                     sizes[inputs[n]] = min(sizes[inputs[n]], size)
         elif op.is_view:
             inputs.update([(result, inputs[n]) for result, n in zip(results, args) if n in inputs])
-    return sizes
+    return tuple(sizes)
 
 
 def bytes_of(t: ArrayType) -> int:
