@@ -10,9 +10,7 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import BadArgument
-from ...effects.control.branches import PlatformIndex, branch_on
 from ...effects.core.arrays import Array, ConcreteArray
-from ...effects.core.columns import EVALUATE
 from ...effects.core.jax_contexts import explicit_transfers
 from ...effects.trees import pytrees
 from ...effects.trees.frozen_tree import Frozen
@@ -86,11 +84,6 @@ def device_get(x: Any) -> Any:
 
     with explicit_transfers():
         return pytrees.map(get, x)
-
-
-@EVALUATE.rule(PlatformIndex)
-def _(op: PlatformIndex) -> Any:
-    return np.int32(branch_on(runtime.backend(platform_in_force()).platform, op.platforms))
 
 
 def block_until_ready(x: Any) -> Any:

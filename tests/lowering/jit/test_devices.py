@@ -64,16 +64,6 @@ def test_what_is_no_device_is_refused(call):
         call()
 
 
-def test_the_platform_of_eager_operations_is_that_of_the_default_device(monkeypatch):
-    f = lambda x: lax.platform_dependent(x, cpu=lambda x: x, gpu=lambda x: x + 2, default=lambda x: -x)
-    assert f(1.0) == 1.0
-    for platform, expected in (("cuda", 3.0), ("rocm", 3.0), ("tpu", -1.0)):
-        backend = SimpleNamespace(platform=platform)
-        monkeypatch.setattr("handlax.lowering.jit.devices.runtime", SimpleNamespace(backend=lambda name, b=backend: b))
-        with hx.disable_jit():
-            assert f(1.0) == expected
-
-
 def test_keys_stay_keys_and_compare():
     key = hx.random.key(1)
     tree = hx.device_get({"key": key, "x": hx.numpy.ones(2)})
