@@ -11,6 +11,7 @@ import numpy as np
 from . import random
 from .effects.base.errors import BadArgument, BadIndex, ShapeMismatch, need_count, text_of, whole_number
 from .effects.base.immutables import ImmutableObject
+from .effects.base.stack import BASE, inside
 from .effects.core.arrays import Array
 from .effects.trees import pytrees
 from .effects.trees.paths import keystr
@@ -94,7 +95,10 @@ class Batches(ImmutableObject):
 
     def _order(self, epoch: int) -> np.ndarray[Any, Any] | None:
         """The rows of the data in the order of an epoch; None: as they are."""
-        return None if self.key is None else np.asarray(random.permutation(random.fold_in(self.key, epoch), self._rows))
+        if self.key is None:
+            return None
+        with inside(BASE):  # the order is known, also while a program is traced
+            return np.asarray(random.permutation(random.fold_in(self.key, epoch), self._rows))
 
     def _batch(self, order: np.ndarray[Any, Any] | None, start: int) -> Any:
         """This part of the batch whose first row has the place ``start`` in the order of its epoch."""

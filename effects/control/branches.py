@@ -180,7 +180,8 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
         platform_dependent(x, cpu=f, gpu=g, default=h)
 
     A compiled program has the function of the platform that it is compiled for, one that is exported for several the
-    function of each. Platforms are "cpu", "cuda", "rocm" and "tpu"; "gpu" stands for two of them.
+    function of each. Platforms are "cpu", "cuda", "rocm" and "tpu"; "gpu" stands for two of them. Effects of all
+    functions must be handled, as those of all branches of ``switch``.
 
     Raises: BadArgument: there is no function for this platform. TreeMismatch, StateTypeError: the functions give
     different trees or types.

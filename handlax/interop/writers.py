@@ -10,6 +10,7 @@ import numpy as np
 
 from ..effects.base.errors import NotProvided
 from ..effects.base.lazy_module import LazyModule
+from ..effects.control.branches import PlatformIndex
 from ..effects.control.loops import While
 from ..effects.programs.higher_order import HigherOrder
 from ..effects.programs.program import Program, derived_once
@@ -55,6 +56,12 @@ writes("random_unwrap")(lambda op, keys: [jax.random.key_data(keys)])
 # JAX has no such primitive, or not for all parameters: one is made of the operation.
 _MADE: Any = lambda op, *xs: None
 writes("random_seed", "lu_pivots_to_permutation")(_MADE)
+
+
+@writes("platform_index")
+def _(op: PlatformIndex) -> Sequence[Any]:
+    number = {name: i for i, names in reversed([*enumerate(op.platforms)]) for name in names or ("default",)}
+    return [lax.platform_dependent(**{name: partial(np.int32, i) for name, i in number.items()})]
 
 
 @writes("random_bits", "random_split")

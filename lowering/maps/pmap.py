@@ -50,7 +50,8 @@ def pmap(
         pmap(f)(xs)[i] == f(xs[i])
 
     Arguments and collectives are those of ``vmap``; a nested ``pmap`` maps its lanes on the device of the outer lane.
-    Arguments that lie on other devices are moved, and results are sharded over the devices.
+    Results are sharded over the devices. Outside of other transformations and of handlers, arguments that lie on other
+    devices are moved.
 
     Of several processes, each passes the lanes of its own devices, equally many, and gets the results of these;
     collectives are over the lanes of all processes, in their order.
@@ -117,7 +118,9 @@ def _dynamic(
 def _moved(
     args: Any, in_axes: Any, name: Hashable, axis_size: int | None, devices: Sequence[Any] | None, backend: str | None
 ) -> Any:
-    """The arguments, of which arrays that are committed to other devices than those of the lanes are moved to these."""
+    """The arguments, of which arrays that are committed to other devices than those of the lanes are moved to these, as
+    are those whose types state a cut over another mesh.
+    """
     leaves, tree = pytrees.flatten(args)
     committed = [isinstance(x, ConcreteArray) and x.committed for x in leaves]
     if not any(committed):
@@ -128,7 +131,7 @@ def _moved(
     mesh = Mesh(np.array(chosen), (name,))
     return pytrees.unflatten(tree, [
         device_put(x, NamedSharding(mesh, cut_along(d, name)))
-        if lies and x.sharding._device_assignment != tuple(chosen) else x
+        if lies and (x.type.cut is not None or x.sharding._device_assignment != tuple(chosen)) else x
         for x, d, lies in zip(xs, dims, committed)
     ])
 

@@ -174,6 +174,7 @@ def crosses(case):
 
 
 OTHERWISE = {
+    "platform_index": "a branch for each platform in JAX",
     "convert_element_type": "JAX drops one to the same dtype", "cholesky": "followed by tril in JAX",
     "eigh": "JAX does not say that a matrix is Hermitian, or that vectors are not needed",
     **dict.fromkeys(["reduce_max", "reduce_min"], "JAX does not say that NaN may be passed over"),
@@ -565,3 +566,11 @@ def test_a_model_of_equinox_crosses():
     expected = jax.value_and_grad(loss)(arrays, X)
     assert isinstance(slopes, equinox.nn.MLP)
     same([value, *jax.tree.leaves(slopes)], [expected[0], *jax.tree.leaves(expected[1])])
+
+
+def test_the_branch_of_a_platform_is_chosen_by_jax():
+    f = to_jax(lambda x: lax.platform_dependent(x, cpu=lambda x: x * x, cuda=lambda x: x + 2.0, tpu=lambda x: -x))
+    assert [float(g(3.0)) for g in (f, jax.jit(f), from_jax(f))] == [9.0] * 3
+    for g, expected in ((f, 9.0), (jax.grad(f), 6.0)):
+        exported = jax.export.export(jax.jit(g), platforms=("cpu", "cuda"))(3.0)
+        assert exported.call(3.0) == expected and "negate" not in exported.mlir_module()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax import numpy as hnp
 from handlax import random
 from handlax.data import Batches
 
@@ -84,3 +85,9 @@ MISTAKES = {
 def test_mistakes(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_an_order_is_known_while_a_program_is_traced():
+    batches = Batches(np.arange(4.0), 2, key=hx.random.key(0))
+    assert hx.jit(lambda: sum(hnp.asarray(x).sum() for x in batches))() == 6.0
+    assert hx.jit(lambda: hnp.asarray(batches[1]))().tolist() == batches[1].tolist()

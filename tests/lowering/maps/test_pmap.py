@@ -116,3 +116,11 @@ def test_an_error_names_the_function_that_the_user_called(where):
         maps[where](noted)(np.ones(4))
     assert found.value.what == f"{where}: every device would perform tell, in no order."
     assert found.value.hint == f"handle it inside: {where}(hx.handle(h)(f), ...)."
+
+
+def test_arrays_whose_types_state_a_cut_over_another_mesh_are_taken():
+    devices = hx.devices()[:4]
+    cut = hx.NamedSharding(hx.make_mesh((4,), ("z",), devices=devices), hx.P("z"))
+    for chosen in (None, devices, hx.devices()[4:8]):
+        np.testing.assert_array_equal(hx.pmap(lambda x: 2 * x, devices=chosen)(hx.device_put(np.arange(4.0), cut)),
+                                      [0, 2, 4, 6])
