@@ -169,7 +169,12 @@ class KernelGraph:
 def _is_fusible(op: Any, given: Sequence[ArrayType]) -> bool:
     if isinstance(op, Reduction):
         return all([given[0].shape[axis] <= LONGEST_REDUCED for axis in op.axes])
-    return not op.bodied and (isinstance(op, Elementwise) or FLOPS.find(type(op)) is data_movement)
+    return not op.bodied and (isinstance(op, Elementwise) or moves_data(op))
+
+
+def moves_data(op: Any) -> bool:
+    """Whether the operation computes nothing: its results are elements of its operands."""
+    return FLOPS.find(type(op)) is data_movement
 
 
 def _true_rank(t: ArrayType) -> int:

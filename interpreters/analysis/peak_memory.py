@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ...effects.programs.program import Program, derived_once
 from ...effects.types.array_type import ArrayType
-from .fusion import KernelGraph
+from .fusion import KernelGraph, moves_data
 
 MOST = 1 << 14  # operations that are looked at
 
@@ -45,14 +45,15 @@ def peak_memory(program: Program) -> MemoryCost:
 def _of_inputs(program: Program) -> tuple[int, ...]:
     """The bytes of each input on each device; what the devices of a mesh take parts of is there in parts."""
     sizes = [*map(bytes_of, program.in_types)]
-    inputs = {n: n for n in range(len(sizes))}  # variables that are an input, read in some way
-    for op, args, results, _ in program.steps():
+    inputs = {n: n for n in range(len(sizes))}  # variables that are an input, its elements in some order
+    types = program.value_types()
+    for op, args, results, made in program.steps():
         if op.bodied and op.runs in ("once", "mesh") and len(op.bodies) == 1:  # type: ignore[attr-defined]
             for n, size in zip(args, _of_inputs(op.bodies[0])):  # type: ignore[attr-defined]
                 if n in inputs:
                     sizes[inputs[n]] = min(sizes[inputs[n]], size)
-        elif op.is_view:
-            inputs.update([(result, inputs[n]) for result, n in zip(results, args) if n in inputs])
+        elif args and args[0] in inputs and moves_data(op) and made[0].size == types[args[0]].size:
+            inputs[results[0]] = inputs[args[0]]
     return tuple(sizes)
 
 
@@ -169,7 +170,7 @@ def _within(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]
         whole = sum(map(bytes_of, results))
         gathers = op.states_cut and whole > bytes_of(operands[0]) and operands[0].cut.spec[0] is None
         return whole if gathers else 0
-    inner = max(map(held_at_peak, op.bodies))
+    inner = max(map(held_at_peak, op.typical))
     if op.loops:
-        return inner + sum(map(bytes_of, op.bodies[-1].in_types[op.shared + op.carry :]))
+        return inner + sum(map(bytes_of, op.typical[-1].in_types[op.shared + op.carry :]))
     return max(inner - sum(map(bytes_of, results)), 0)  # the results of the body are those of the operation

@@ -324,12 +324,12 @@ def test_an_operation_without_a_rule_for_ragged_lanes_is_told_so():
 
 
 def test_every_operation_on_arrays_has_a_rule_for_ragged_lanes():
-    """But collectives, which have none in lanes of different types, and constraints of places."""
+    """But collectives, which have none in lanes of different types, and constraints of places and memories."""
     RAGGED.complete()
     missing = {kind for kind in every_operation() if not kind.bodied and not RAGGED.has(kind)}
     missing = {kind for kind in missing if kind.__module__.startswith("handlax.effects.operations.")}
     where = {kind.__module__.removeprefix("handlax.effects.operations.") for kind in missing}
-    assert where == {"collectives.collective", "foundations.sharding_constraint"}
+    assert where == {"collectives.collective", "foundations.sharding_constraint", "foundations.to_memory"}
 
 
 @KINDS_OF_LENGTHS
