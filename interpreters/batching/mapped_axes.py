@@ -101,10 +101,12 @@ def lane_count(
 ) -> int:
     """The size of the mapped dimensions; ``name`` gives the name of each of ``xs``.
 
-    Raises: ShapeMismatch: they differ. BadArgument: nothing is mapped.
+    Raises: ShapeMismatch: they differ. BadArgument: nothing is mapped, or ``axis_size`` is negative.
     """
     sizes = {x.type.shape[d] for x, d in zip(xs, dims) if d is not None}
     if axis_size is not None:
+        if isinstance(axis_size, int) and axis_size < 0:
+            raise BadArgument(f"{where}: axis_size must be at least 0, got {axis_size}.")
         sizes.add(axis_size)
     if len(sizes) == 1:
         return sizes.pop()

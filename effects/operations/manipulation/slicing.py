@@ -107,7 +107,9 @@ def padded(x: np.ndarray[Any, Any], value: Any, config: Sequence[tuple[int, int,
 
 
 def places_in_padding(shape: Sequence[int], config: Sequence[tuple[int, int, int]]) -> tuple[Any, Any, Any]:
-    """The sizes with padding; the slices of the elements that are not removed, and those of where they are then."""
+    """The sizes with padding, 0 where more is removed than there is; the slices of the elements that are not removed, and
+    those of where they are then.
+    """
     sizes, source, target = [], [], []
     for (low, high, interior), n in zip(config, shape):
         step = interior + 1
@@ -117,7 +119,7 @@ def places_in_padding(shape: Sequence[int], config: Sequence[tuple[int, int, int
         source.append(slice_type(first, first + count))
         start = low + first * step
         target.append(slice_type(start, start + count * step, step) if count else slice_type(0, 0))
-        sizes.append(size)
+        sizes.append(max(size, 0))
     return tuple(sizes), tuple(source), tuple(target)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
 from handlax.interpreters.batching.mapped_axes import dimensions, lane_count, result_dimensions
@@ -21,3 +22,8 @@ def test_lanes_are_as_many_as_all_mapped_axes_have_elements():
         lane_count("vmap", [0, 0], [X, Y], None)
     with pytest.raises(errors.BadArgument, match="or axis_size be set"):
         lane_count("vmap", [None], [X], None)
+
+
+def test_a_negative_number_of_lanes_is_refused():
+    with pytest.raises(errors.BadArgument, match="vmap: axis_size must be at least 0, got -1"):
+        hx.vmap(lambda x: x, in_axes=None, axis_size=-1)(1.0)

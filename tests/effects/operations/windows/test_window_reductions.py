@@ -152,3 +152,10 @@ def test_large_windows_begin_with_a_start_that_is_no_identity(wrap):
     x = np.arange(128.0, dtype="float32")
     f = wrap(lambda x: lax.reduce_window(x, 5.0, lambda a, b: -(-a - b), (100,), (1,), "VALID"))
     np.testing.assert_array_equal(f(x), np.lib.stride_tricks.sliding_window_view(x, 100).sum(1) + 5.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, hx.jit])
+def test_padding_that_removes_more_than_there_is_leaves_no_window(wrap):
+    f = wrap(lambda x: lax.reduce_window(x, 0.0, lax.add, (2,), (1,), [(-3, -2)]))
+    assert f(np.ones(3, "f")).shape == (0,)
+    assert hx.grad(lambda x: f(x).sum())(np.ones(3, "f")).tolist() == [0.0] * 3
