@@ -107,8 +107,8 @@ def padded(x: np.ndarray[Any, Any], value: Any, config: Sequence[tuple[int, int,
 
 
 def places_in_padding(shape: Sequence[int], config: Sequence[tuple[int, int, int]]) -> tuple[Any, Any, Any]:
-    """The sizes with padding, 0 where more is removed than there is; the slices of the elements that are not removed, and
-    those of where they are then.
+    """The sizes with padding, 0 where more is removed than there is; the slices of the elements that are not removed,
+    and those of where they are then.
     """
     sizes, source, target = [], [], []
     for (low, high, interior), n in zip(config, shape):
