@@ -20,7 +20,7 @@ if TYPE_CHECKING:       # a process that a test starts has no need of it
 ROOT = Path(__file__).resolve().parents[1]
 NOTES = ROOT / ".branches"
 FOLDERS = ("effects", "interpreters", "lowering", "handlax")
-TOOL = 4            # an identifier of PEP 669 that is free: 1 is that of the fuzzer, under test, 3 that of Hypothesis
+TOOL = 0            # of debuggers, by PEP 669: the fuzzer and runs of mutants, under test, have 4 and 5, Hypothesis 3
 # Parts of names of tests: at the recursion limit no call of ours has room, and a process whose writes are counted, or
 # that ends at each moment, is not to write at its end.
 UNWATCHED = ("test_cpp_pytrees", "test_deep_calls", "test_kills", "test_exits", "faults.kills", "faults.exits")
