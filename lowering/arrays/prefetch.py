@@ -15,11 +15,10 @@ from ...effects.base.source_locations import Site, user_site
 from ...effects.base.stack import BASE, STACK
 from ...effects.sharding.named_sharding import Sharding
 from ...effects.trees import pytrees
+from ...effects.types.array_type import Space
 from ..clients.runtime_access import REFUSALS, check_access
-from ..xla.lazy import runtime
 from .assembled_arrays import make_array_from_process_local_data
-from .device_put import destination, device_put
-from .requested_shardings import is_requested
+from .device_put import destination, device_put, is_destination
 
 
 def prefetch(iterator: Iterable[Any], sharding: Any = None, size: int = 2) -> Generator[Any, None, None]:
@@ -36,8 +35,8 @@ def prefetch(iterator: Iterable[Any], sharding: Any = None, size: int = 2) -> Ge
     Args:
         iterator: the thread asks it for trees of NumPy arrays, with the settings in force at the call of ``prefetch``,
             outside of all handlers.
-        sharding: a device, a sharding, a PartitionSpec over the mesh in force, or a tree of them, a prefix of each
-            tree; None: the default device.
+        sharding: a device, a sharding, a PartitionSpec over the mesh in force, a memory (``memory.Space``), or a tree
+            of them, a prefix of each tree; None: the default device.
 
     Raises: BadArgument: ``iterator`` is none, ``sharding`` is none of these, or ``size`` is less than 1.
 
@@ -50,8 +49,7 @@ def prefetch(iterator: Iterable[Any], sharding: Any = None, size: int = 2) -> Ge
         source = iter(iterator)
     except TypeError:
         raise BadArgument(f"prefetch: an iterator is needed, got {type(iterator).__name__}.") from None
-    is_place = lambda y: is_requested(y) or runtime.is_device(y)
-    shardings = pytrees.map(partial(destination, "prefetch"), sharding, is_leaf=is_place)
+    shardings = pytrees.map(partial(destination, "prefetch"), sharding, is_leaf=is_destination)
     context = copy_context()
     context.run(STACK.set, BASE)
     trees = _each(partial(_on_devices, shardings, f"at {Site(*user_site(1))}"), source)
@@ -87,14 +85,14 @@ def _on_devices(shardings: Any, where: str, tree: Any) -> Any:
     """The arrays of a tree with these shardings, a prefix of it; errors say ``where``."""
     leaves, structure = pytrees.flatten(tree)
     try:
-        by_leaf = pytrees.broadcast_prefix(shardings, tree, is_requested, what="prefetch")
+        by_leaf = pytrees.broadcast_prefix(shardings, tree, is_destination, what="prefetch")
         return pytrees.unflatten(structure, [*map(_on_device, leaves, by_leaf)])
     except HandlaxError as error:
         raise error.moved(where) from None
 
 
-def _on_device(x: Any, sharding: Sharding | None) -> Any:
-    if sharding is not None and not sharding.is_fully_addressable:
+def _on_device(x: Any, sharding: Sharding | Space | None) -> Any:
+    if isinstance(sharding, Sharding) and not sharding.is_fully_addressable:
         return make_array_from_process_local_data(sharding, x)
     array = device_put(x, sharding)
     _ = array.buffer  # the transfer begins

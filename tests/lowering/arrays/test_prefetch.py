@@ -35,11 +35,14 @@ def soon(holds):
 
 
 @pytest.mark.parametrize("size", [1, 2, 9])
-@pytest.mark.parametrize("sharding", [None, hx.devices()[1], {"x": CUT, "n": NamedSharding(MESH, P())}], ids=str)
+@pytest.mark.parametrize("sharding", [
+    None, hx.devices()[1], hx.memory.Space.Host, {"x": CUT, "n": NamedSharding(MESH, P())},
+], ids=str)
 def test_the_elements_are_those_of_the_iterator_in_its_order(sharding, size):
     found, expected = [*hx.prefetch(rows(), sharding, size)], [hx.device_put(row, sharding) for row in rows()]
     for row, other in zip(found, expected, strict=True):
         for name in row:
+            assert row[name].type == other[name].type
             assert row[name].tolist() == other[name].tolist() and row[name].sharding == other[name].sharding
             assert row[name].dtype == other[name].dtype and row[name].committed == other[name].committed
 
