@@ -425,7 +425,7 @@ def test_eager_arrays_of_more_axes_than_numpys_are_computed_as_compiled_ones():
 
 def test_an_operation_without_evaluate_is_compiled_alone_and_in_eager_programs():
     @hx.operation
-    class Sine:
+    class CompiledSine:
         def result_type(op, x):
             return x
 
@@ -438,13 +438,13 @@ def test_an_operation_without_evaluate_is_compiled_alone_and_in_eager_programs()
 
         lower = "sine"
 
-    f = lambda x: hx.perform(Sine(), x)
+    f = lambda x: hx.perform(CompiledSine(), x)
     xs = np.linspace(0, 1, 5, dtype="float32")
     for g, expected in ((f, np.sin), (hx.vmap(hx.grad(f)), np.cos), (hx.vmap(f), np.sin)):
         np.testing.assert_allclose(g(xs), expected(xs), rtol=1e-6)
     composed = hx.numpy.vectorize(lambda x: f(x) + f(2 * x))
     np.testing.assert_allclose(composed(xs), np.sin(xs) + np.sin(2 * xs), rtol=1e-6)
-    with hx.rules(evaluate={Sine: lambda op, x: x}):
+    with hx.rules(evaluate={CompiledSine: lambda op, x: x}):
         assert f(3.0) == 3.0
 
 
