@@ -28,8 +28,8 @@ def auto_axes(f: Any = None, /, *, axes: Axes = None, out_sharding: Any = None) 
     Raises: BadCall: there is no sharding. BadArgument: the mesh in force has not one of the axes.
     """
 
-    def call(f: Any, sharding: Any, *args: Any, **kwargs: Any) -> Any:
-        inside = _with_types(_mesh(sharding), axes, AxisType.Auto)
+    def call(f: Any, sharding: Any, around: AbstractMesh, *args: Any, **kwargs: Any) -> Any:
+        inside = _with_types(around, axes, AxisType.Auto)
         with use_abstract_mesh(inside):
             results = f(*left_to(inside, args), **left_to(inside, kwargs))
         return reshard(results, sharding)
@@ -49,8 +49,7 @@ def explicit_axes(f: Any = None, /, *, axes: Axes = None, in_sharding: Any = Non
     Raises: BadCall: there is no sharding. BadArgument: the mesh in force has not one of the axes.
     """
 
-    def call(f: Any, sharding: Any, *args: Any, **kwargs: Any) -> Any:
-        around = _mesh(sharding)
+    def call(f: Any, sharding: Any, around: AbstractMesh, *args: Any, **kwargs: Any) -> Any:
         with use_abstract_mesh(_with_types(around, axes, AxisType.Explicit)):
             results = f(*reshard(args, sharding), **kwargs)
         return left_to(around, results)
@@ -85,8 +84,9 @@ def _placing(where: str, keyword: str, call: Callable[..., Any], f: Any, axes: A
         given = kwargs.pop(keyword, None) if sharding is None else sharding
         if given is None:
             raise BadCall(f"{where}: {keyword} must be given, got none.", hint=f"{where}(f, {keyword}=hx.P('axis')).")
+        around = _mesh(given)
         for name in _names(axes):
-            _mesh(given).axis_size(where, name)
-        return call(f, given, *args, **kwargs)
+            around.axis_size(where, name)
+        return call(f, given, around, *args, **kwargs)
 
     return placed

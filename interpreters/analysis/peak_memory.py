@@ -15,7 +15,6 @@ Source: OpenXLA, ``BufferAssignment``, ``DotDecomposer`` and ``ConvCanonicalizat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from ...effects.programs.program import Program, derived_once
@@ -74,7 +73,7 @@ class Kernel(NamedTuple):
     """
 
     sizes: Sequence[int]
-    reads: Sequence[int]
+    reads: frozenset[int]
     in_place: bool
     within: int
 
@@ -90,7 +89,7 @@ def held_at_peak(program: Program) -> int:
             last.setdefault(j, at)
     live = peak = 0
     for at, k in enumerate(order):
-        ended = [size for j in {*kernels[k].reads} if last[j] == at for size in kernels[j].sizes]
+        ended = [size for j in kernels[k].reads if last[j] == at for size in kernels[j].sizes]
         new = list(kernels[k].sizes)
         free = sum(ended)
         for size in [*new] if kernels[k].in_place else ():
@@ -110,20 +109,18 @@ def _kernels(graph: KernelGraph) -> tuple[list[Kernel], set[int]]:
     results: set[int] = set()
     chains: set[int] = set()  # kernels that compute element by element
     for i, op in enumerate(graph.ops):
+        operands, is_result = graph.operands(i), i in graph.results
         sources = [frozenset() if j is None else reached[j] for j in graph.sources(i)]
-        is_result = i in graph.results
-        copied = _copied(op, graph.operands(i))
-        for n in copied:
-            made_of = [kernels[k].reads if k in chains else [k] for k in sources[n]]  # a chain becomes part of the copy
-            kernels.append(Kernel([bytes_of(graph.operands(i)[n])], [*chain(*made_of)], False, 0))
+        for n in _copied(op, operands):
+            made_of = [kernels[k].reads if k in chains else {k} for k in sources[n]]  # a chain becomes part of the copy
+            kernels.append(Kernel([bytes_of(operands[n])], frozenset().union(*made_of), False, 0))
             sources[n] = frozenset([len(kernels) - 1])
         reads = frozenset().union(*sources)
         is_read = i in stored or any([not graph.fusible[j] for j in graph.readers[i]])
         if not graph.fusible[i] or is_result or (is_read and not op.is_view):
             made = op.bodies[0].out_types if op.bodied and op.runs == "mesh" else graph.made[i]
-            within = _within(op, graph.operands(i), made)
             in_place = graph.fusible[i] or (op.bodied and op.loops)
-            kernels.append(Kernel([*map(bytes_of, made)], [*reads], in_place, within))
+            kernels.append(Kernel([*map(bytes_of, made)], reads, in_place, _within(op, operands, made)))
             if graph.fusible[i]:
                 chains.add(len(kernels) - 1)
             reads = frozenset([len(kernels) - 1])
@@ -135,10 +132,10 @@ def _kernels(graph: KernelGraph) -> tuple[list[Kernel], set[int]]:
 
 def _in_breadth(kernels: Sequence[Kernel]) -> list[int]:
     """The order in which XLA executes kernels: each as soon as all that it reads are there."""
-    waits = [len({*kernel.reads}) for kernel in kernels]
+    waits = [len(kernel.reads) for kernel in kernels]
     readers: list[list[int]] = [[] for _ in kernels]
     for k, kernel in enumerate(kernels):
-        for j in {*kernel.reads}:
+        for j in kernel.reads:
             readers[j].append(k)
     order = [k for k, count in enumerate(waits) if not count]
     for k in order:

@@ -163,20 +163,16 @@ def with_argument_cuts(request: TraceRequest, shardings: Sequence[Sharding | Non
 def with_result_cuts(trace: Trace, shardings: Sequence[Sharding | None]) -> Trace:
     """The trace of the function whose results are resharded along explicit axes, and moved to other memories."""
     recorded = trace.recorded
-    moves = [s is not None and s.memory_space not in (None, t.memory_space)
-             for s, t in zip(shardings, recorded.out_types)]
-    explicit = [
-        s if s is not None and (moved or over_mesh(s).mesh.explicit_axes) else None
-        for s, moved in zip(shardings, moves)
-    ]
-    if not any(explicit):
+    moves = lambda s, t: s.memory_space not in (None, t.memory_space) or over_mesh(s).mesh.explicit_axes
+    moving = [s if s is not None and moves(s, t) else None for s, t in zip(shardings, recorded.out_types)]
+    if not any(moving):
         return trace
 
     def resharded(*xs: Any) -> Any:
         ys = interpret(recorded, xs)
         return [
             y if s is None else in_memory(reveal(y, s.cut(len(y.type.shape))), s.memory_space)
-            for y, s in zip(ys, explicit)
+            for y, s in zip(ys, moving)
         ], None
 
     program, _ = record_apart(resharded, recorded.in_types)
