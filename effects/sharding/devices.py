@@ -28,6 +28,8 @@ class MeshDevice(Protocol):
 
 
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+KINDS_OF_SPACES = {Space.Device: "device", Space.Host: "pinned_host"}
+"""XLA's names of the memories that programs know."""
 
 
 class MemoryKinds(NamedTuple):
@@ -69,7 +71,7 @@ def space_of(kind: str) -> Space:
 
 def kind_of(space: Space, device: MeshDevice) -> str:
     """The kind of memory that a device has as this one. Raises BadArgument: it reaches no pinned memory of its host."""
-    return checked_memory_kind("memory", device, "pinned_host" if space is Space.Host else None)
+    return checked_memory_kind("memory", device, KINDS_OF_SPACES[space] if space is Space.Host else None)
 
 
 def checked_memory_kind(where: str, device: MeshDevice, kind: str | None) -> str:

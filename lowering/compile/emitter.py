@@ -18,6 +18,7 @@ from ...effects.operations.foundations.foreign_call import ForeignCall
 from ...effects.operations.foundations.half_precision import HALF
 from ...effects.programs.program import Program
 from ...effects.programs.program_cache import scopes_in
+from ...effects.sharding.devices import KINDS_OF_SPACES
 from ...effects.sharding.mesh import AbstractMesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, Space, array_type
@@ -35,9 +36,6 @@ from .host_calls import host_call
 from .manual_computation import device_number
 from .scoped_locations import equations_to_emit
 from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced, top
-
-KINDS_OF_SPACES = {Space.Device: "device", Space.Host: "pinned_host"}
-"""XLA's names of memories."""
 
 
 class SsaValue(NamedTuple):

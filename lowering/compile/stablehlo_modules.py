@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...effects.programs.program import Program
+from ...effects.sharding.devices import KINDS_OF_SPACES
 from ...effects.sharding.mesh import MeshAxes, sdy_axis
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, Space
 from ..xla.host_callbacks import HostCall
-from .emitter import KINDS_OF_SPACES, Emitter, function, identifier
+from .emitter import Emitter, function, identifier
 
 
 class StablehloModule(NamedTuple):
