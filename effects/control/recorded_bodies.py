@@ -73,9 +73,10 @@ def copied_before(op: Any, operands: tuple[Array, ...]) -> tuple[Any, tuple[Arra
 
 
 def _spare_axes(body: Program) -> list[frozenset[SizedAxis]]:
-    """The mesh axes along which each input may vary too, while all results and the operands of collectives stay equal.
+    """Of each input of a body the further mesh axes along which it may differ between devices, without a change of the
+    types of results, and of the operands of collectives, effects and operations with bodies.
 
-    None for an input that is not used.
+    There are none of an input that is not used.
     """
     types = body.numbered_types()
     axes = frozenset[SizedAxis]().union(*[t.varying for t in types])

@@ -168,7 +168,9 @@ class Printer:
         return text
 
     def meshes(self) -> list[Any]:
-        """The meshes over which types state cuts; axes of another than the first are printed with its number."""
+        """The meshes over which the types printed so far are cut, numbered in this order: ``8@1:a`` is a dimension that
+        is cut along axis ``a`` of the second, ``8@a`` along one of the first.
+        """
         return [*dict.fromkeys([t.cut.mesh for t in self.types if t.cut is not None])]
 
     def program(self, program: ProgramLike) -> str:

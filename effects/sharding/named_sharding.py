@@ -94,7 +94,10 @@ class Sharding(KeyedObject):
         return None if self._memory_kind is None else space_of(self._memory_kind)
 
     def lying_in(self, space: Space) -> Any:
-        """The same sharding in this memory. Raises: BadArgument: the devices do not reach it."""
+        """The same cut over the same devices, its shards in this memory: the devices' own, or that of their hosts.
+
+        Raises: BadArgument: the devices cannot address their host's memory.
+        """
         return self if space is self.memory_space else self.with_memory_kind(kind_of(space, self._device_assignment[0]))
 
     @property

@@ -60,6 +60,7 @@ writes("random_seed", "lu_pivots_to_permutation")(_MADE)
 
 @writes("platform_index")
 def _(op: PlatformIndex) -> Sequence[Any]:
+    # JAX has its primitive for itself. Backwards: of two branches for one platform the first counts.
     number = {name: i for i, names in reversed([*enumerate(op.platforms)]) for name in names or ("default",)}
     return [lax.platform_dependent(**{name: partial(np.int32, i) for name, i in number.items()})]
 

@@ -100,7 +100,7 @@ def _changes(
 
 
 def widened(x: Any) -> Any:
-    """``x`` in 64 bits, if it is real or complex in fewer."""
+    """Floating-point numbers as float64, complex ones as complex128; an array of another dtype as it is."""
     return x.astype("complex128" if dtypes.is_complex(x.dtype) else "float64") if dtypes.is_inexact(x.dtype) else x
 
 

@@ -94,12 +94,12 @@ class KernelGraph:
         return values
 
     def sources(self, i: int) -> list[int | None]:
-        """Of each operand the operation that makes it, if one does."""
+        """For each operand of operation ``i`` the operation whose result it is; None: it is an input or a constant."""
         args, values, _ = self.args[i]
         return [values.get(n) for n in args]
 
     def operands(self, i: int) -> list[ArrayType]:
-        """The type of each operand."""
+        """The types of the operands of operation ``i``."""
         args, _, types = self.args[i]
         return [types[n] for n in args]
 

@@ -254,12 +254,15 @@ class Splitter:
             self.late |= effect_kinds(op)
 
     def verdict(self, index: int, op: Operation, args: Sequence[int]) -> Verdict:
-        """Whether the policy allows the known results of an equation as residuals."""
+        """What the policy says of the known results of an equation: that they are residuals, in another memory until
+        they are needed perhaps, or are computed again.
+        """
         if self.plan is None or is_root(op):
             return SAVEABLE
         return self.plan.verdict(index, op, [*map(self.program.type_of, args)])
 
     def may_save(self, index: int, op: Operation, args: Sequence[int]) -> bool:
+        """Whether the policy allows the known results of an equation as residuals."""
         return not isinstance(self.verdict(index, op, args), Recompute)
 
     def unknown_equation(self, op: Operation, args: tuple[int, ...], types: Any, site: Any) -> None:

@@ -55,7 +55,9 @@ def plan(program: Program) -> Plan | None:
 
 
 def _by_one_launch(program: Program) -> bool:
-    """Whether a program of several operations may be compiled as a whole: it has no effects and names no devices."""
+    """Whether a program of several operations may be compiled as a whole, instead of one operation after the other: all
+    of them can be, none has an effect or calls the host, and none names the devices of a mesh.
+    """
     pure = not program.effects and all([LOWER.has(kind) and not kind.calls_host for kind in program.operations])
     return pure and not meshes(program)
 

@@ -118,8 +118,8 @@ def _dynamic(
 def _moved(
     args: Any, in_axes: Any, name: Hashable, axis_size: int | None, devices: Sequence[Any] | None, backend: str | None
 ) -> Any:
-    """The arguments, of which arrays that are committed to other devices than those of the lanes are moved to these, as
-    are those whose types state a cut over another mesh.
+    """The arguments of a call, lying on the devices of its lanes: arrays that are committed to others are moved, and
+    those whose types state how they are cut over another mesh.
     """
     leaves, tree = pytrees.flatten(args)
     committed = [isinstance(x, ConcreteArray) and x.committed for x in leaves]
