@@ -206,4 +206,5 @@ class ActionComparison:
             said = f"as number {number} {here} at {line} here, and {there} at {its_line} in process {index}"
         return partial(
             ProcessesDiffer, f"process {own}: every process must launch the same programs over devices of all, in the "
-            f"same order, got {said}.", hint="what a process computes by itself uses its own devices only.")
+            f"same order, got {said}.", hint="what a process computes by itself uses its own "
+            "devices only; make_array_from_process_local_data makes one array of what each has.")

@@ -324,6 +324,11 @@ class Connection:
             self._sync_points.initialize(self.client)
         return bool(self._sync_points.reached_sync_point(step))
 
+    def compare(self) -> None:
+        """Raises ProcessesDiffer: this process and one that has told its counts have done different things together."""
+        self._fail_by(self.comparison.found())
+        self.check()
+
     def check(self) -> None:
         """Raise the error of another process's failure, if one has failed."""
         if self.failure is not None:

@@ -5,6 +5,7 @@ the few calls where that is impossible are made under ``without_jax``.
 """
 
 import ctypes
+import zlib
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from ...effects.base.caches import cached
 from ...effects.base.errors import NotAddressable
 from ...effects.types.array_type import ArrayType, Shape
 from ..clients.jaxlib_modules import xc
+from ..clients.processes import connection
 from ..clients.runtime_access import REFUSALS, check_access
 from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, named_sharding, sharding
 from .jax_import_guard import without_jax
@@ -87,7 +89,7 @@ def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
     if type(x) is not np.ndarray:
         return None if lies_at(x, where) else lambda buffer: copy_to(buffer, where)
     if hasattr(where, "named"):
-        return lambda array: spread(array.copy(), where)
+        return lambda array: put_at(array, where, copy=True)
     return putter(where._device, committed=False)
 
 
@@ -121,11 +123,25 @@ def copied_to(buffer: Buffer, where: BufferSharding) -> Buffer:
 
 
 def put_at(array: np.ndarray[Any, Any], where: BufferSharding, *, copy: bool = False) -> Buffer:
-    """The elements of a NumPy array, lying and cut as ``where`` says; without ``copy`` it must not be written later."""
+    """The elements of a NumPy array, lying and cut as ``where`` says; without ``copy`` it must not be written later.
+
+    Over devices of several processes each must put the same array: it is a joint action of theirs.
+    """
     if hasattr(where, "named"):
+        _take_part(array, where)
         return spread(array.copy() if copy else array, where)
     semantics = _COPY if copy else _ALIAS
     return _device_put(aval(array.shape, array.dtype), where, [array], [where._device], True, False, semantics, True)
+
+
+def _take_part(array: np.ndarray[Any, Any], where: BufferSharding) -> None:
+    """Note, as a joint action of the processes of the devices, that they put this array there."""
+    joined = connection()
+    if joined is not None and not where.named.is_fully_addressable:
+        digest = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        group = frozenset([device.process_index for device in where.named._device_assignment])
+        with joined.turn(group):
+            joined.take_part(group, f"an argument {ArrayType(array.shape, array.dtype)} with digest {digest:08x}")
 
 
 def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:

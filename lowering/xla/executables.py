@@ -139,8 +139,9 @@ class Executable:
         """Wait until the processes have come to launch the program.
 
         Connections are made at the first collective, and for these XLA waits no longer than half a minute. Raises:
-        ProcessesDiffer: another process has come with another program.
+        ProcessesDiffer: another process has come with another program, or did something else together before.
         """
+        joined.comparison.tell()
         said = joined.all_say(f"{name} {number}", group, name, 0)  # until they agree, new programs are one joint action
         others = [f"{words.split()[0]} in process {index}" for index, words in said.items()
                   if words != said[joined.index]]
@@ -150,6 +151,7 @@ class Executable:
                 f"order, got {name} here, and another program, {', '.join(others)}.",
                 hint="what a process computes by itself is given to the program as an argument.",
             )
+        joined.compare()
         joined.note_meeting(group, number)
 
     def cost_analysis(self) -> dict[str, float]:

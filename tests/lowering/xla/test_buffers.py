@@ -1,11 +1,13 @@
 """Buffers: transfer to and from a device, sharing of memory, deletion."""
 
 import itertools
+import re
 
 import ml_dtypes
 import numpy as np
 import pytest
 from helpers.device_buffers import cpu_device, read, samples
+from helpers.many_processes import await_all, start
 from helpers.new_process import in_new_process
 
 import handlax as hx
@@ -200,3 +202,43 @@ def test_reading_a_deleted_array_says_so(read):
     x.delete()
     with pytest.raises(errors.DeletedArray):
         read(x)
+
+
+# Arguments of programs over devices of several processes
+
+UNLIKE = """
+import numpy as np
+from handlax import NamedSharding, P, lax, numpy as hnp
+me, mode = hx.process_index(), sys.argv[1]
+mesh = hx.make_mesh((2,), ("i",))
+cut = NamedSharding(mesh, P("i"))
+x = hx.make_array_from_process_local_data(cut, np.ones(1, np.float32))
+total = hx.jit(hx.shard_map(lambda x, y: lax.psum(x * y, "i"), mesh=mesh, in_specs=(P("i"), P()), out_specs=P()))
+print(total(x, 2.0).tolist())
+value = np.float32(me)
+try:
+    if mode == "cut":
+        hx.jit(lambda x: x.sum(), in_shardings=cut)(np.full(2, value))
+    if mode == "captured":
+        w = hnp.asarray(np.full(1000, value))
+        hx.jit(lambda x: (x.sum() * w).sum())(x)
+    while mode == "known":
+        total(x, value).block_until_ready()
+except hx.errors.ProcessesDiffer as error:
+    print(error.what)
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(("mode", "type"), [
+    pytest.param("cut", "f32[2]", marks=pytest.mark.sweep),
+    pytest.param("captured", "f32[1000]", marks=pytest.mark.sweep),
+    ("known", "f32[]"),
+])
+def test_arguments_that_differ_between_processes_are_told_to_both(mode, type):
+    statuses, lines = await_all(start(UNLIKE, 2, mode))
+    assert statuses == [3, 3]
+    for me in range(2):
+        assert lines[me][0] == "[4.0]"
+        put = rf"an argument {re.escape(type)} with digest \w{{8}}"
+        assert re.search(f"got as number \\d+ {put} at .* here, and {put} at .* in process {1 - me}", lines[me][1])
