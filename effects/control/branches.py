@@ -82,8 +82,9 @@ def branch_on(platform: str, platforms: Platforms) -> int:
     for number, names in enumerate(platforms):
         if names is None or platform in names:
             return number
+    given = ", ".join([repr(name) for names in platforms for name in names or ()]) or "none"
     raise BadArgument(
-        f"platform_dependent: a function for {platform!r} must be given, got those for {platforms}.",
+        f"platform_dependent: a function for {platform!r} must be given, got those for {given}.",
         hint="default=f serves all other platforms.",
     )
 

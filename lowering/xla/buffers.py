@@ -138,7 +138,7 @@ def _take_part(array: np.ndarray[Any, Any], where: BufferSharding) -> None:
     """Note, as a joint action of the processes of the devices, that they put this array there."""
     joined = connection()
     if joined is not None and not where.named.is_fully_addressable:
-        digest = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        digest = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         group = frozenset([device.process_index for device in where.named._device_assignment])
         with joined.turn(group):
             joined.take_part(group, f"an argument {ArrayType(array.shape, array.dtype)} with digest {digest:08x}")
