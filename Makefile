@@ -26,7 +26,10 @@ EFFECTS := $(VENV)-effects
 GPU := $(VENV)-gpu
 ORYX := $(VENV)-oryx
 
-.PHONY: help test sweep mutants branches check fuzz demo bench peer gpu libraries effects clean
+DOCS := $(VENV)-docs
+SITE ?= build/site
+
+.PHONY: help test sweep mutants branches check docs fuzz demo bench peer gpu libraries effects clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -47,6 +50,9 @@ check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/python tools/architecture.py --check
 	$(DEV)/bin/python tools/handler_choice.py --check
 	$(DEV)/bin/python tools/mutants_page.py --check
+
+docs: $(DOCS)/ready          ## the site of the documentation, in build/site
+	$(DOCS)/bin/sphinx-build -q -W --keep-going -j auto -b html docs $(SITE) $(ARGS)
 
 mutants: $(DEV)/ready          ## the code broken at one place at a time, and whether a test sees it
 	$(DEV)/bin/python -m handlax.testing.mutants effects interpreters lowering handlax --count 500 \
@@ -91,6 +97,7 @@ $(PEER)/ready: EXTRAS := test,peer
 $(BENCH)/ready: EXTRAS := bench
 $(GPU)/ready: EXTRAS := test,bench,gpu
 $(DEMO)/ready: EXTRAS := demo
+$(DOCS)/ready: EXTRAS := docs
 $(LIBRARIES)/ready: EXTRAS := test,libraries
 $(EFFECTS)/ready: EXTRAS := effects
 

@@ -177,9 +177,14 @@ def page(name: str, module: ModuleType) -> str:
 _LAYOUT = "layout.md"  # written by tools/architecture.py
 
 
+def namespaces() -> dict[str, ModuleType]:
+    """The public namespaces that have names of their own, by the name that users write."""
+    return {name: module for name in NAMESPACES if (module := loaded(name)) is not None and public_names(module)}
+
+
 def pages() -> dict[str, str]:
     """File name -> text, for all of the reference."""
-    modules = {name: module for name in NAMESPACES if (module := loaded(name)) is not None and public_names(module)}
+    modules = namespaces()
     texts = {f"{name}.md": page(name, module) for name, module in modules.items()}
     texts["caches.md"] = cache_table.page()
     texts["rules.md"] = rules_matrix.matrix().rstrip() + "\n"
