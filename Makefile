@@ -52,7 +52,7 @@ check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/python tools/mutants_page.py --check
 
 docs: $(DOCS)/ready          ## the site of the documentation, in build/site
-	$(DOCS)/bin/sphinx-build -q -W --keep-going -j auto -b html docs $(SITE) $(ARGS)
+	$(DOCS)/bin/sphinx-build -q -W --keep-going -b html docs $(SITE) $(ARGS)
 
 mutants: $(DEV)/ready          ## the code broken at one place at a time, and whether a test sees it
 	$(DEV)/bin/python -m handlax.testing.mutants effects interpreters lowering handlax --count 500 \

@@ -80,4 +80,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", read)
     app.add_post_transform(Anchors)
     app.add_post_transform(GlossaryLinks)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True}

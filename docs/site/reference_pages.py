@@ -56,7 +56,7 @@ def page(namespace: str, module: ModuleType) -> str:
         value = getattr(module, name)
         if not isinstance(value, ModuleType):
             lines = directive(module, name, first.get(id(value), namespace) == namespace)
-            jax = f"   .. rst-class:: jax-name\n\n   {jax_name(namespace, name, known)}"
+            jax = f"   .. container:: jax-name\n\n      {jax_name(namespace, name, known)}"
             blocks.append(["```{eval-rst}", *lines, "", jax, "```"])
     text = "\n\n".join(["\n".join(lines) for lines in blocks])
     return f"# {namespace}\n\n{reference.sentence(module)}\n\n{text}\n"

@@ -45,4 +45,4 @@ class RepositoryLinks(SphinxPostTransform):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_post_transform(RepositoryLinks)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"parallel_read_safe": True}
