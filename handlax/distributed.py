@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from .effects.base.errors import BadArgument, BadCall, ProcessFailure
+from .effects.base.errors import BadArgument, BadCall, JaxRuntimeError, ProcessFailure
 from .effects.base.jax_settings import from_environment
 from .lowering.clients.clusters import Cluster, find
 from .lowering.clients.coordinator import LAUNCH_SECRET
@@ -114,15 +115,33 @@ def shutdown() -> None:
     runtime.disconnect()
 
 
+class DistributedClient:
+    """jaxlib's client of the coordinator, whose failures are ``errors.JaxRuntimeError``."""
+
+    def __init__(self, client: Any):
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(*args, **kwargs)
+            except runtime.RuntimeFailure as error:
+                raise JaxRuntimeError(str(error)) from error
+
+        return call
+
+
 class GlobalState:
-    """This process among the others, as libraries ask for it; ``client`` is jaxlib's, None where ``initialize`` was not
-    called.
+    """This process among the others, as libraries ask for it; ``client`` is None where ``initialize`` was not called.
     """
 
     @property
-    def client(self) -> Any:
+    def client(self) -> DistributedClient | None:
         joined = runtime.connection()
-        return None if joined is None else joined.client
+        return None if joined is None else DistributedClient(joined.client)
 
     @property
     def process_id(self) -> int:

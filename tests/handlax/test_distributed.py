@@ -1,11 +1,13 @@
 """initialize: what it is told, what it finds in the environment, and what it refuses."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from helpers.new_process import in_new_process
 
 import handlax as hx
+from handlax import errors
 from handlax.effects.base.errors import BadArgument, BadCall, ProcessFailure
 from handlax.lowering.clients import processes
 from handlax.lowering.xla.lazy import runtime
@@ -107,6 +109,18 @@ def test_processes_are_joined_once_and_before_a_device_is_used(joined, monkeypat
 def test_a_program_that_was_never_joined_has_nothing_to_leave():
     assert hx.distributed.shutdown() is None
     assert in_new_process("import sys, handlax as hx; hx.distributed; print('jaxlib' in sys.modules)") == "False"
+
+
+def test_failures_of_the_client_are_errors_of_handlax(monkeypatch):
+    def key_value_try_get(key):
+        raise processes.RuntimeFailure(f"NOT_FOUND: Config key {key} not found.")
+
+    client = SimpleNamespace(key_value_try_get=key_value_try_get, key_value_set=lambda key, value: (key, value))
+    monkeypatch.setattr(processes, "_CURRENT", [SimpleNamespace(client=client)])
+    with pytest.raises(errors.JaxRuntimeError, match="^NOT_FOUND: Config key a not found") as caught:
+        hx.distributed.global_state.client.key_value_try_get("a")
+    assert isinstance(caught.value, errors.HandlaxError)
+    assert hx.distributed.global_state.client.key_value_set("a", value="b") == ("a", "b")
 
 
 def test_a_process_that_is_alone_is_the_first_of_one():
