@@ -117,7 +117,7 @@ def test_failures_of_the_client_are_errors_of_handlax(monkeypatch):
 
     client = SimpleNamespace(key_value_try_get=key_value_try_get, key_value_set=lambda key, value: (key, value))
     monkeypatch.setattr(processes, "_CURRENT", [SimpleNamespace(client=client)])
-    with pytest.raises(errors.JaxRuntimeError, match="^NOT_FOUND: Config key a not found") as caught:
+    with pytest.raises(errors.JaxRuntimeError, match=r"^NOT_FOUND: Config key a not found\.") as caught:
         hx.distributed.global_state.client.key_value_try_get("a")
     assert isinstance(caught.value, errors.HandlaxError)
     assert hx.distributed.global_state.client.key_value_set("a", value="b") == ("a", "b")
