@@ -1,6 +1,7 @@
 """initialize: what it is told, what it finds in the environment, and what it refuses."""
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -33,12 +34,27 @@ def joined(monkeypatch):
 
 def test_what_is_told_is_taken(joined):
     found = joined("10.0.0.1:99", 3, 2, [0, 1], initialization_timeout=7, coordinator_bind_address="10.0.0.1:99",
-                   partition_index=4, mtls_cert_file="cert")
+                   partition_index=4)
     assert (found.coordinator_address, found.count, found.index) == ("10.0.0.1:99", 3, 2)
     assert found.bind_address == "10.0.0.1:99"
     assert (found.local_devices, found.partition, found.start_timeout) == ((0, 1), 4, 7)
     assert (found.heartbeat_timeout, found.end_timeout) == (100, 300)
-    assert found.credentials == {"mtls_cert_file": "cert"}
+    assert found.credentials == {}
+
+
+def test_mutual_tls_needs_three_files_and_a_jaxlib_that_has_it(joined, tmp_path, monkeypatch):
+    files = {f"mtls_{name}_file": str(tmp_path / name) for name in ("cert", "key", "ca")}
+    for path in files.values():
+        Path(path).touch()
+    monkeypatch.setattr(runtime, "HAS_MUTUAL_TLS", True, raising=False)
+    assert joined("h:1", 2, 0, mtls_peer_uri_prefix="spiffe://", **files).credentials == {
+        **files, "mtls_peer_uri_prefix": "spiffe://"}
+    for wrong in ("nothing", None):
+        with pytest.raises(BadArgument, match=f"mtls_key_file must name a file, got {wrong!r}"):
+            joined("h:1", 2, 0, **files | {"mtls_key_file": wrong})
+    monkeypatch.setattr(runtime, "HAS_MUTUAL_TLS", False, raising=False)
+    with pytest.raises(BadArgument, match=r"for mtls_cert_file jaxlib must be 0\.11\.2 or later, got "):
+        joined("h:1", 2, 0, **files)
 
 
 SLURM = {
