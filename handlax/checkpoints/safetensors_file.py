@@ -144,8 +144,9 @@ def _check_leaf(leaf: StoredLeaf) -> None:
         raise BadArgument(f"save: a leaf must not have the key {_METADATA!r}, which safetensors has for itself.")
 
 
-def _twice(names: Sequence[str]) -> str:
-    return next(name for name, following in pairwise(names) if name == following)
+def _twice(names: Iterable[str]) -> str:
+    """A name that occurs twice."""
+    return next(name for name, following in pairwise(sorted(names)) if name == following)
 
 
 def _rows(leaf: StoredLeaf, at: Index, data: np.ndarray[Any, Any]) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
@@ -288,7 +289,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, whose names differ."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise BadCheckpoint(f"the name {_twice(sorted([name for name, _ in pairs]))!r} twice")
+        raise BadCheckpoint(f"the name {_twice([name for name, _ in pairs])!r} twice")
     return found
 
 

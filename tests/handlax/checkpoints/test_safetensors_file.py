@@ -116,7 +116,8 @@ def test_every_array_is_aligned(file):
     ({"n": 1}, errors.NotAnArray, "the leaves of a tree in one file must be arrays, got int at n"),
     ({"z": np.complex128([1])}, errors.DTypeMismatch, "must have the dtype of an array, got complex128 at z"),
     ({"k": random.key(0)}, errors.DTypeMismatch, r"safetensors must have the dtype of an array, got key<fry> at k"),
-    ({"a.b": np.ones(1), "a": {"b": np.ones(1)}}, errors.BadArgument, "got two with the keys 'a.b', joined by dots"),
+    ({"a.b": np.ones(1), "a": {"b": np.int8([1])}, "c": np.ones(1)}, errors.BadArgument,
+     "got two with the keys 'a.b', joined by dots"),
     ({"__metadata__": np.ones(1)}, errors.BadArgument, "must not have the key '__metadata__'"),
 ])
 def test_what_the_format_does_not_have_is_an_error_and_changes_nothing(file, tree, error, message):
