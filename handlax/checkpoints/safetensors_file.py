@@ -113,13 +113,11 @@ class FileTarget:
         if not self.lock.file.exists():
             raise NotSaved(
                 f"save: all processes must have one folder, got none with {self.lock.file}.", hint="a shared disk.")
-        with refusals(self.path), open(self.lock.file, "r+b") as file:
+        with refusals(self.path), open(self.lock.file, "r+b", 0) as file:
             for leaf, own in zip(self.leaves, pieces):
                 for at, data in own:
                     for place, row in _rows(leaf, at, data):
-                        file.seek(place)
-                        file.write(row.data)
-            file.flush()
+                        _write_at(file.fileno(), place, row.data)
             os.fsync(file.fileno())
 
     def commit(self) -> None:
@@ -149,6 +147,12 @@ def _twice(names: Iterable[str]) -> str:
     return next(name for name, following in pairwise(sorted(names)) if name == following)
 
 
+def _write_at(file: int, place: int, data: memoryview) -> None:
+    while data:
+        count = os.pwrite(file, data, place)  # of very many bytes it writes a part
+        place, data = place + count, data[count:]
+
+
 def _rows(leaf: StoredLeaf, at: Index, data: np.ndarray[Any, Any]) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
     """The bytes of a part, in pieces that are contiguous in the whole array, each with its place in the file.
 
@@ -156,16 +160,16 @@ def _rows(leaf: StoredLeaf, at: Index, data: np.ndarray[Any, Any]) -> Iterator[t
     """
     if not data.size:
         return
-    firsts, count = _runs(bounds(at, leaf.shape), leaf.shape)
-    if any([number * _bits(leaf) % 8 for number in (count, *firsts)]):
+    (firsts, count), bits = _runs(bounds(at, leaf.shape), leaf.shape), _bits(leaf)
+    if any([number * bits % 8 for number in (count, *firsts)]):
         raise NotSaved(f"save: parts of an array of {leaf.dtype} must have an even number of elements along the last "
                        f"dimension, got {[*data.shape]} of {[*leaf.shape]} at {leaf.place}.")
     little = data.astype(data.dtype.newbyteorder("<"), copy=False)
     flat: np.ndarray[Any, Any] = np.ascontiguousarray(little).reshape(-1).view(np.uint8)
-    if _bits(leaf) == 4:
+    if bits == 4:
         flat = flat[::2] | flat[1::2] << 4
     for first, row in zip(firsts, flat.reshape(len(firsts), -1)):
-        yield leaf.begin + first * _bits(leaf) // 8, row
+        yield leaf.begin + first * bits // 8, row
 
 
 def _runs(part: Bounds, shape: Shape) -> tuple[list[int], int]:

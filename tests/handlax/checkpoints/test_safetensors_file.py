@@ -215,6 +215,13 @@ def test_any_header_is_a_tree_or_an_error(file, words):
 # What happens while it is written
 
 
+def test_a_write_of_a_part_is_followed_by_one_of_the_rest(file, monkeypatch):
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda number, data, place: write(number, data[:7], place))
+    save(file, TREE)
+    same(restore(file, TREE), TREE)
+
+
 def test_a_full_disk_leaves_the_old_file_alone(tmp_path):
     file = tmp_path / "a.safetensors"
     save(file, TREE)
