@@ -14,8 +14,9 @@ from typing import Any, Self
 from ..effects.base.errors import BadArgument, BadCheckpoint, NotSaved, need_count, need_one_of
 from ..lowering.clients.agreement import said_by_all
 from .contents import TABLE, read_contents
+from .folder_lock import FolderLock
 from .restoring import restore
-from .saving import FolderLock, start_saving
+from .saving import start_saving
 
 
 class CheckpointManager:

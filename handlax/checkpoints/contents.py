@@ -21,6 +21,7 @@ from ..effects.trees.path_keys import DictKey
 from ..effects.trees.paths import keystr
 from ..effects.trees.structure import level
 from ..lowering.clients.agreement import digest
+from .folder_lock import sync_folder
 from .stored_leaves import StoredLeaf
 
 TABLE = "zarr.json"
@@ -82,15 +83,6 @@ def commit(folder: Path, contents: Contents) -> None:
         os.fsync(file.fileno())
     os.replace(new, folder / TABLE)
     sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the names of the files in a folder are on the disk."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def outline_of(tree: Any) -> Any:

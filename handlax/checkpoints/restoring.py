@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,12 +24,13 @@ from ..lowering.arrays.device_put import device_put
 from ..lowering.arrays.requested_shardings import requested
 from ..lowering.clients.agreement import check_same
 from .contents import Contents, plain, read_contents
+from .safetensors_file import is_single_file, name_in_file, read_file
 from .stored_leaves import NUMBERS, StoredLeaf, number_name
 from .zarr_arrays import StoredArray
 
 
 def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
-    """The tree that was saved in a folder, on the devices that ``like`` says.
+    """The tree that was saved in a folder or file, on the devices that ``like`` says.
 
         restore(path, like) == tree        after save(path, tree), bit for bit, whatever devices the tree was on
 
@@ -36,34 +39,54 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
             a sharding the result has this sharding, where it is a type's over the mesh in force; of one without it is
             on the default device; of NumPy's arrays and scalars and of Python's numbers and texts it is their like.
             Without ``like``, dicts, lists, tuples, None and the kinds of leaves are as they were saved, arrays are on
-            the default device, and a node of another type is a dict of its children by name.
+            the default device, and a node of another type is a dict of its children by name; a file ``.safetensors``
+            is a dict of arrays by their keys, joined by dots.
 
     Every process calls it, and reads the parts of arrays that its own devices hold.
 
-    Raises: BadCheckpoint: the folder has no saved tree, or a byte of it is not as it was saved. TreeMismatch,
+    Raises: BadCheckpoint: there is no saved tree, or a byte of it is not as it was saved. TreeMismatch,
     ShapeMismatch, DTypeMismatch: ``like`` differs from it. ProcessesDiffer: the processes see different trees.
     """
-    folder = Path(os.path.abspath(path))
-    contents = _agreed_contents(folder)
-    if like is None:
-        return plain(contents.outline, iter(_leaves(folder, contents, [None] * len(contents.leaves))))
-    pairs, treedef = pytrees.flatten_with_path(like)
-    _check_paths([leaf.path for leaf in contents.leaves], [keystr(path) for path, _ in pairs])
-    return treedef.unflatten(_leaves(folder, contents, [x for _, x in pairs]))
+    place = Path(os.path.abspath(path))
+    with ExitStack() as closing:
+        contents, array = _opened(place, closing)
+        if like is None:
+            return plain(contents.outline, iter(_leaves(array, contents.leaves, [None] * len(contents.leaves))))
+        pairs, treedef = pytrees.flatten_with_path(like)
+        wanted = [(name_in_file if is_single_file(place) else keystr)(keys) for keys, _ in pairs]
+        order = {name: number for number, name in enumerate(wanted)}
+        leaves = sorted(contents.leaves, key=lambda leaf: order.get(leaf.path, len(order)))
+        _check_paths([leaf.path for leaf in leaves], wanted)
+        return treedef.unflatten(_leaves(array, leaves, [x for _, x in pairs]))
 
 
-def _agreed_contents(folder: Path) -> Contents:
-    """The table of contents, which all processes find alike. Raises: BadCheckpoint: there is none that is whole."""
-    failure = None
+class StoredParts(Protocol):
+    """A stored array, of which parts are read."""
+
+    def ask(self, indices: Iterable[Index]) -> None:
+        """Begin to read the parts at these indices."""
+
+    def read(self, index: Index) -> np.ndarray[Any, Any]:
+        """The elements at an index that was asked for. Raises: BadCheckpoint: they are missing or damaged."""
+
+
+def _opened(place: Path, closing: ExitStack) -> tuple[Contents, Callable[[StoredLeaf], StoredParts]]:
+    """The contents, which all processes find alike, and the arrays of leaves. Raises: BadCheckpoint: none is whole."""
+    failure: BadCheckpoint | None = None
     try:
-        contents = read_contents("restore", folder)
-        fact = (contents.data, f"the arrays {contents.data}")
+        found = read_file(place, closing) if is_single_file(place) else read_folder(place)
+        fact = (found[0].data, f"the arrays {found[0].data}")
     except BadCheckpoint as error:
         failure, fact = error, ("", "no saved tree")
-    check_same([("", *fact)], f"restore: every process must find the same tree in {folder}")
+    check_same([("", *fact)], f"restore: every process must find the same tree in {place}")
     if failure is not None:
         raise failure
-    return contents
+    return found
+
+
+def read_folder(folder: Path) -> tuple[Contents, Callable[[StoredLeaf], StoredParts]]:
+    contents = read_contents("restore", folder)
+    return contents, partial(StoredArray, folder / contents.data)
 
 
 def _check_paths(saved: Sequence[str], wanted: Sequence[str]) -> None:
@@ -74,7 +97,7 @@ def _check_paths(saved: Sequence[str], wanted: Sequence[str]) -> None:
     for word, one, other in (("none", saved, {*wanted}), ("more", wanted, {*saved})):
         paths = [path or "the root" for path in one if path not in other]
         texts += [f"{word} at {some_of(paths)}"] if paths else []
-    found = " and ".join(texts) or "them in another order"
+    found = " and ".join(texts) or "another number of them with one path"
     raise TreeMismatch(
         f"restore: like must have the leaves of the saved tree, got {found}.",
         hint="restore(path) gives all that was saved, in dicts, lists and tuples.",
@@ -85,13 +108,15 @@ Reading = Callable[[], Any]
 """Waits for a leaf that is being read, and gives it."""
 
 
-def _leaves(folder: Path, contents: Contents, likes: Sequence[Any]) -> list[Any]:
+def _leaves(
+    array: Callable[[StoredLeaf], StoredParts], leaves: Sequence[StoredLeaf], likes: Sequence[Any]
+) -> list[Any]:
     """The leaves that are like these, all of which are read at the same time."""
-    readings = [_reading(folder / contents.data, leaf, like) for leaf, like in zip(contents.leaves, likes)]
+    readings = [_reading(array, leaf, like) for leaf, like in zip(leaves, likes)]
     return [reading() for reading in readings]
 
 
-def _reading(data: Path, leaf: StoredLeaf, like: Any) -> Reading:
+def _reading(array: Callable[[StoredLeaf], StoredParts], leaf: StoredLeaf, like: Any) -> Reading:
     kind = _kind(leaf, like)
     if leaf.kind in NUMBERS:
         value = NUMBERS[leaf.kind].read(leaf.text)
@@ -105,7 +130,7 @@ def _reading(data: Path, leaf: StoredLeaf, like: Any) -> Reading:
         return lambda: _as_kind(kind, typed if wanted.sharding is None else device_put(typed, wanted.sharding))
     if kind in NUMBERS:
         raise _other_kind(leaf, kind)
-    wanted, stored = _wanted(leaf, leaf.type, like), StoredArray(data, leaf)
+    wanted, stored = _wanted(leaf, leaf.type, like), array(leaf)
     if wanted.sharding is None:
         stored.ask([()])
         return lambda: _as_kind(kind, concrete(wanted.type, stored.read(())))
@@ -155,7 +180,7 @@ def _as_kind(kind: str, x: Any) -> Any:
     return x.value if kind == "numpy" else x.value[()]
 
 
-def _assembled(wanted: ShapeDtypeStruct, stored: StoredArray) -> Any:
+def _assembled(wanted: ShapeDtypeStruct, stored: StoredParts) -> Any:
     """The array with this sharding, of the parts that were asked for."""
 
     def part(index: Index) -> Any:

@@ -29,7 +29,8 @@ class StoredLeaf(NamedTuple):
     """A leaf as the table of contents has it.
 
     ``kind``: ``array``, ``numpy``, ``scalar`` (a NumPy scalar), or the name of a Python type, whose ``text`` it is.
-    ``name``: the folder of the array. ``chunk``: the shape of its chunks, each of which one process writes.
+    ``name``: the folder of the array. ``chunk``: the shape of its chunks, each of which one process writes. ``begin``:
+    in a single file, where the bytes of the array begin.
     """
 
     path: str
@@ -40,6 +41,7 @@ class StoredLeaf(NamedTuple):
     shape: Shape = ()
     weak: bool = False
     chunk: Shape = ()
+    begin: int = 0
 
     @property
     def place(self) -> str:

@@ -4,7 +4,7 @@ The files named here contain every call to jaxlib. They take and return NumPy dt
 buffers; they do not know the package's arrays and programs.
 """
 
-from ..clients.jaxlib_modules import JAXLIB_VERSION, RuntimeFailure
+from ..clients.jaxlib_modules import HAS_MUTUAL_TLS, JAXLIB_VERSION, RuntimeFailure
 from ..clients.platforms import backend, is_used, register_lapack
 from ..clients.processes import Membership, connect, connection, disconnect, failure_of_others
 from .buffer_types import aval, named_sharding, sharding, sharding_over

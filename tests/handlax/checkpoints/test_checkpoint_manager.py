@@ -8,7 +8,7 @@ from handlax import errors
 from handlax import numpy as hnp
 from handlax.checkpoints import CheckpointManager
 from handlax.checkpoints.contents import TABLE
-from handlax.checkpoints.saving import FolderLock
+from handlax.checkpoints.folder_lock import FolderLock
 
 
 def tree(step):

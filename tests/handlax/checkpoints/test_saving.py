@@ -1,12 +1,15 @@
 """A save is the old tree or the new one, whatever happens; values are those at the call."""
 
 import errno
+import gc
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+import warnings
+from concurrent.futures import wait
 
 import numpy as np
 import pytest
@@ -18,7 +21,7 @@ import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
 from handlax.checkpoints import restore, save, save_async
-from handlax.checkpoints.saving import FolderLock
+from handlax.checkpoints.folder_lock import FolderLock
 from handlax.testing.faults import failing_files, full_disk, interrupts, kills
 
 OLD = {"x": np.arange(4.0), "n": 1}
@@ -69,7 +72,7 @@ def test_one_save_at_a_time_writes_to_a_folder(folder):
 
 def test_while_another_process_saves_there_a_save_is_refused(folder):
     program = f"""
-from handlax.checkpoints.saving import FolderLock
+from handlax.checkpoints.folder_lock import FolderLock
 lock = FolderLock(__import__("pathlib").Path({str(folder)!r}))
 lock.acquire()
 print("locked", flush=True)
@@ -157,6 +160,43 @@ def test_an_interrupt_leaves_a_folder_that_can_be_saved_in(folder):
                 time.sleep(0.1)
         lock.release()
         same(restore(folder), OLD) if restore(folder)["n"] == 1 else same(restore(folder), NEW)
+
+
+def result_of(saved):
+    with pytest.raises(errors.NotSaved):
+        saved.result(60)
+
+
+@pytest.mark.parametrize(("ask", "count"), [
+    (lambda saved: None, 1), (lambda saved: saved.exception(60), 0), (result_of, 0),
+], ids=["nobody", "exception", "result"])
+def test_a_failure_for_which_nobody_asks_is_a_warning(folder, ask, count):
+    with full_disk(2048):
+        saved = save_async(folder, {"x": np.zeros(10_000)})
+        wait([saved], 60)
+    ask(saved)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        del saved
+        gc.collect()
+    assert len(told) == count
+    for each in told:
+        assert "nobody has asked for the result().\nNotSaved: save: the leaf at ['x'] must be" in str(each.message)
+
+
+def test_a_failure_for_which_nobody_asks_is_told_when_python_ends(tmp_path):
+    program = f"""
+import numpy as np
+from handlax.checkpoints import save_async
+from handlax.testing.faults import full_disk
+with full_disk(2048):
+    saved = save_async({str(tmp_path)!r}, np.zeros(10_000))
+    while not saved.done():
+        pass
+"""
+    done = subprocess.run([sys.executable, "-c", program], env=inherited(), timeout=120, check=True,
+                          capture_output=True, text=True)
+    assert "UserWarning: save_async: a tree was not saved" in done.stderr and "at <string>:6" in done.stderr
 
 
 SAVING = """
@@ -267,7 +307,8 @@ print(told(lambda: checkpoints.restore(here)))
 print(told(lambda: checkpoints.restore(folder)))
 """
     lines = in_processes(program, 2, 2, FOLDER=str(tmp_path))
-    assert lines[0][:3] == lines[1][:3] == [
+    assert lines[1][2].removesuffix(", in process 0.") + "." == lines[0][2]
+    assert lines[0][:2] == lines[1][:2] and lines[0][:3] == [
         "ProcessesDiffer save: every process must save the same, got 3 in process 1 where the first has 2, at [1].",
         "ProcessesDiffer save: every process must save the same, got array([1, 2]) in process 1 where the first has "
         "array([0, 1]), at ['x'].",
