@@ -6,8 +6,7 @@ A value is stored where a kernel ends: what XLA fuses is not, as ``fusion`` says
 One that computes element by element writes into the memory of an operand of its result's size that nothing needs after
 it. Products over several dimensions, and convolutions, read operands in one order of dimensions, into which others are
 copied. A body that is executed once is part of the program around it; of several the one that holds most counts; a loop
-holds its carry once, and the values of one iteration besides. Where types state how values are cut, a device holds its
-part; along automatic axes values count whole.
+holds its carry once, and the values of one iteration besides. Values are whole, but for those of a ``shard_map``.
 
 Source: OpenXLA, ``BufferAssignment``, ``DotDecomposer`` and ``ConvCanonicalization``.
 """
@@ -40,10 +39,14 @@ def peak_memory(program: Program) -> MemoryCost:
     return MemoryCost(sum(_of_inputs(program)), held_at_peak(program))
 
 
+def _bytes(types: Sequence[ArrayType]) -> list[int]:
+    return [t.nbytes for t in types]
+
+
 @derived_once
 def _of_inputs(program: Program) -> tuple[int, ...]:
     """The bytes of each input on each device; what the devices of a mesh take parts of is there in parts."""
-    sizes = [*map(bytes_of, program.in_types)]
+    sizes = _bytes(program.in_types)
     inputs = {n: n for n in range(len(sizes))}  # variables that are an input, its elements in some order
     types = program.value_types()
     for op, args, results, made in program.steps():
@@ -54,16 +57,6 @@ def _of_inputs(program: Program) -> tuple[int, ...]:
         elif args and args[0] in inputs and moves_data(op) and made[0].size == types[args[0]].size:
             inputs[results[0]] = inputs[args[0]]
     return tuple(sizes)
-
-
-def bytes_of(t: ArrayType) -> int:
-    """The bytes of a value on each device."""
-    if t.cut is None or t.cut.hides:
-        return t.nbytes
-    size = t.nbytes
-    for parts in t.cut.parts(t.ndim):
-        size = -(-size // parts)
-    return size
 
 
 class Kernel(NamedTuple):
@@ -113,14 +106,14 @@ def _kernels(graph: KernelGraph) -> tuple[list[Kernel], set[int]]:
         sources = [frozenset() if j is None else reached[j] for j in graph.sources(i)]
         for n in _copied(op, operands):
             made_of = [kernels[k].reads if k in chains else {k} for k in sources[n]]  # a chain becomes part of the copy
-            kernels.append(Kernel([bytes_of(operands[n])], frozenset().union(*made_of), False, 0))
+            kernels.append(Kernel(_bytes([operands[n]]), frozenset().union(*made_of), False, 0))
             sources[n] = frozenset([len(kernels) - 1])
         reads = frozenset().union(*sources)
         is_read = i in stored or any([not graph.fusible[j] for j in graph.readers[i]])
         if not graph.fusible[i] or is_result or (is_read and not op.is_view):
             made = op.bodies[0].out_types if op.bodied and op.runs == "mesh" else graph.made[i]
             in_place = graph.fusible[i] or (op.bodied and op.loops)
-            kernels.append(Kernel([*map(bytes_of, made)], reads, in_place, _within(op, operands, made)))
+            kernels.append(Kernel(_bytes(made), reads, in_place, _within(op, made)))
             if graph.fusible[i]:
                 chains.add(len(kernels) - 1)
             reads = frozenset([len(kernels) - 1])
@@ -159,15 +152,11 @@ def _copied(op: Any, types: Sequence[ArrayType]) -> list[int]:
     return [0] if len(lhs) > 1 else []
 
 
-def _within(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> int:
-    """The bytes that an operation holds while it executes beside its operands and results: what its bodies do, and
-    parts that are gathered along another dimension than the first.
-    """
+def _within(op: Any, results: Sequence[ArrayType]) -> int:
+    """The bytes that an operation holds while it executes beside its operands and results: what its bodies do."""
     if not op.bodied:
-        whole = sum(map(bytes_of, results))
-        gathers = op.states_cut and whole > bytes_of(operands[0]) and operands[0].cut.spec[0] is None
-        return whole if gathers else 0
+        return 0
     inner = max(map(held_at_peak, op.typical))
     if op.loops:
-        return inner + sum(map(bytes_of, op.typical[-1].in_types[op.shared + op.carry :]))
-    return max(inner - sum(map(bytes_of, results)), 0)  # the results of the body are those of the operation
+        return inner + sum(_bytes(op.typical[-1].in_types[op.shared + op.carry :]))
+    return max(inner - sum(_bytes(results)), 0)  # the results of the body are those of the operation
