@@ -14,6 +14,7 @@ Source: OpenXLA, ``BufferAssignment``, ``DotDecomposer`` and ``ConvCanonicalizat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from ...effects.programs.program import Program, derived_once
@@ -40,7 +41,8 @@ def peak_memory(program: Program) -> MemoryCost:
 
 
 def _bytes(types: Sequence[ArrayType]) -> list[int]:
-    return [t.nbytes for t in types]
+    """The bytes of values on each device: of the parts that ``shard_map`` gives it, as types state."""
+    return [-(-t.nbytes // (1 if t.cut is None or t.cut.hides else prod(t.cut.parts(t.ndim)))) for t in types]
 
 
 @derived_once

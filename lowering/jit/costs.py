@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from ...effects.core.named_axes import SizedAxis
 from ...effects.functions.captured import jit_info
 from ...effects.operations.collectives.traffic import exchange, permutation, ring
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint
-from ...effects.programs.program import Program
+from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.mesh import MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...interpreters.analysis.fusion import moves_data
@@ -78,19 +77,22 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
 
 def _is_divided(program: Program, given: Sequence[NamedSharding | None]) -> bool:
     """Whether the compiler divides what is computed: shardings cut arrays, and not all of it is in ``shard_map``s."""
-    outermost = [*_outermost(program)]
-    shardings = [*given, *[op.sharding for op in outermost if isinstance(op, ShardingConstraint)]]
-    computing = [op for op in outermost if not moves_data(op)]
+    ops = _outermost(program)
+    shardings = [*given, *[op.sharding for op in ops if isinstance(op, ShardingConstraint)]]
+    computing = [op for op in ops if not moves_data(op)]
     return any(map(_cuts, shardings)) and not (computing and all([isinstance(op, ShardMap) for op in computing]))
 
 
-def _outermost(program: Program) -> Iterator[Any]:
+@derived_once
+def _outermost(program: Program) -> frozenset[Any]:
     """The operations of a program without bodies, and the ``shard_map``s, those in other bodies too."""
+    found: set[Any] = set()
     for op in program.ops:
         if op.bodied and not isinstance(op, ShardMap):
-            yield from chain(*map(_outermost, op.bodies))  # type: ignore[attr-defined]
+            found.update(*map(_outermost, op.bodies))  # type: ignore[attr-defined]
         else:
-            yield op
+            found.add(op)
+    return frozenset(found)
 
 
 def _cuts(sharding: NamedSharding | None) -> bool:
