@@ -15,6 +15,7 @@ from ...effects.base.errors import need_function
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.control.shard_map import ShardMap
+from ...effects.core.columns import DECOMPOSE, LOWER, decomposed
 from ...effects.core.named_axes import SizedAxis
 from ...effects.functions.captured import jit_info
 from ...effects.operations.collectives.traffic import exchange, permutation, ring
@@ -26,10 +27,13 @@ from ...interpreters.analysis.fusion import moves_data
 from ...interpreters.analysis.peak_memory import MemoryCost, peak_memory
 from ...interpreters.core.static_arguments import ArgumentChoice
 from ...interpreters.handlers.default_clauses import with_defaults
+from ...interpreters.handlers.handle import handle
+from ...interpreters.handlers.handler import handler
 from ...interpreters.handlers.static_tally import tally_program
 from ...interpreters.library.pure.cost_table import Costs, LinkCost, OperationCost, either, repeated, then
 from ...interpreters.library.pure.counters import cost_counter
-from ..compile.compile import LoweredProgram
+from ...interpreters.transformations.make_program import trace as trace_function
+from ..compile.compile import LoweredProgram, aliases_of
 from ..xla.lazy import runtime
 from .ahead_of_time import trace
 from .dispatch import Jitted
@@ -70,9 +74,27 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
         if _is_divided(traced.program, () if placement is None else placement.shardings):
             return _of_partition(traced.lowered_program())
         program = with_defaults(traced.program)
-        return tally_program(cost_counter, program)._replace(memory=peak_memory(program))
+        marks = [n in traced.donate_argnums for n in range(len(program.in_types))]
+        donated = tuple([n for n in aliases_of(program, marks) if n is not None])
+        return tally_program(cost_counter, program)._replace(memory=peak_memory(_decomposed(program), donated))
 
     return counted
+
+
+def _decomposed(program: Program) -> Program:
+    """The program with operations that others stand for where it is lowered, such as those of a linear system."""
+    if not any(map(_stands_for_others, program.operations)):
+        return program
+    return trace_function(handle(_DECOMPOSING)(program), program.in_types, {}).program
+
+
+def _stands_for_others(kind: type) -> bool:
+    return LOWER.cell(kind) is decomposed
+
+
+_DECOMPOSING = handler(
+    otherwise=lambda op, *xs: DECOMPOSE.find(type(op))(op, *xs), over=lambda op: _stands_for_others(type(op))
+)
 
 
 def _is_divided(program: Program, given: Sequence[NamedSharding | None]) -> bool:
