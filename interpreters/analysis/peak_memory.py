@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+from ...effects.core.columns import FLOPS
 from ...effects.operations.manipulation.last_axes import EachMatrix
-from ...effects.operations.reductions.sorting import Sort
+from ...effects.operations.reductions.sorting import comparisons
 from ...effects.programs.program import Program, derived_once
 from ...effects.types.array_type import ArrayType
 from .fusion import KernelGraph, moves_data
@@ -126,7 +127,7 @@ def _kernels(graph: KernelGraph, donated: Mapping[int | None, int]) -> tuple[lis
         is_read = i in stored or any([not graph.fusible[j] for j in graph.readers[i]])
         if not graph.fusible[i] or is_result or (is_read and not op.is_view):
             made = op.bodies[0].out_types if op.bodied and op.runs == "mesh" else graph.made[i]
-            in_place = graph.fusible[i] or isinstance(op, Sort) or (op.bodied and op.loops)
+            in_place = graph.fusible[i] or FLOPS.find(type(op)) is comparisons or (op.bodied and op.loops)
             kernels.append(Kernel(_bytes(made)[donated.get(i, 0) :], reads, in_place, _within(op, made)))
             if graph.fusible[i]:
                 chains.add(len(kernels) - 1)

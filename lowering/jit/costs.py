@@ -14,17 +14,18 @@ from pyrsistent import pmap
 from ...effects.base.errors import need_function
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
+from ...effects.control.branches import Cond
 from ...effects.control.shard_map import ShardMap
 from ...effects.core.columns import DECOMPOSE, LOWER, decomposed
 from ...effects.core.named_axes import SizedAxis
 from ...effects.functions.captured import jit_info
 from ...effects.operations.collectives.traffic import exchange, permutation, ring
-from ...effects.operations.foundations.sharding_constraint import ShardingConstraint
 from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.mesh import MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...interpreters.analysis.fusion import moves_data
 from ...interpreters.analysis.peak_memory import MemoryCost, peak_memory
+from ...interpreters.analysis.platform_branches import for_platform
 from ...interpreters.core.static_arguments import ArgumentChoice
 from ...interpreters.handlers.default_clauses import with_defaults
 from ...interpreters.handlers.handle import handle
@@ -34,6 +35,7 @@ from ...interpreters.library.pure.cost_table import Costs, LinkCost, OperationCo
 from ...interpreters.library.pure.counters import cost_counter
 from ...interpreters.transformations.make_program import trace as trace_function
 from ..compile.compile import LoweredProgram, aliases_of
+from ..compile.placement import by_settings
 from ..xla.lazy import runtime
 from .ahead_of_time import trace
 from .dispatch import Jitted
@@ -49,6 +51,7 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
     rules of collectives.
     Where shardings of arguments, results or constraints divide arrays, the program is compiled, without its devices,
     and the rows are the operations of the part that XLA's partitioner gives each device, collectives among them.
+    ``platform_dependent`` costs its function for the platform on which ``f`` is executed.
     ``costs(f)(*args).memory`` is what a device holds at once, as XLA plans it.
     ``costs(f)(*args).by_scope()`` has the costs of each ``named_scope``, such as a layer of a model.
 
@@ -74,6 +77,8 @@ def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
         if _is_divided(traced.program, () if placement is None else placement.shardings):
             return _of_partition(traced.lowered_program())
         program = with_defaults(traced.program)
+        if Cond in program.operations:
+            program = for_platform(program, (placement or by_settings()).platform)
         marks = [n in traced.donate_argnums for n in range(len(program.in_types))]
         donated = tuple([n for n in aliases_of(program, marks) if n is not None])
         return tally_program(cost_counter, program)._replace(memory=peak_memory(_decomposed(program), donated))
@@ -100,7 +105,7 @@ _DECOMPOSING = handler(
 def _is_divided(program: Program, given: Sequence[NamedSharding | None]) -> bool:
     """Whether the compiler divides what is computed: shardings cut arrays, and not all of it is in ``shard_map``s."""
     ops = _outermost(program)
-    shardings = [*given, *[op.sharding for op in ops if isinstance(op, ShardingConstraint)]]
+    shardings = [*given, *[op.sharding for op in ops if op.states_cut]]
     computing = [op for op in ops if not moves_data(op)]
     return any(map(_cuts, shardings)) and not (computing and all([isinstance(op, ShardMap) for op in computing]))
 
@@ -126,13 +131,11 @@ def _of_partition(lowered: LoweredProgram) -> Costs:
     """The costs of one partition. XLA compiles it for devices of which each is the first one of the platform: it is
     planned for as many as the mesh has, and not executed.
     """
-    mesh, devices, module = lowered.placement.mesh, lowered.placement.devices, lowered.module
-    first = devices[0] if devices else runtime.backend("cpu").default_device
-    options = {"xla_backend_optimization_level": 0} if first.platform == "cpu" else {}  # which changes machine code alone
-    assert mesh is not None
-    compiled = runtime.compile(
-        module.text, devices=(first,) * mesh.size, results=(), options=options, calls=module.calls
-    )
+    module, platform = lowered.module, lowered.placement.platform
+    mesh: Any = lowered.placement.mesh
+    devices = (runtime.backend(platform).default_device,) * mesh.size
+    options = {"xla_backend_optimization_level": 0} if platform == "cpu" else {}  # about machine code alone
+    compiled = runtime.compile(module.text, devices=devices, results=(), options=options, calls=module.calls)
     plan = compiled.memory_analysis()
     computed = plan.output_size_in_bytes + plan.temp_size_in_bytes - plan.alias_size_in_bytes
     cost = _PartitionCosts(hlo_program(compiled.hlo_text()), mesh).entry()
@@ -159,7 +162,7 @@ _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 
 
-class Meeting(NamedTuple):
+class CollectiveGroups(NamedTuple):
     """Which devices meet in a collective, as the rules of ``traffic`` are told."""
 
     axes: tuple[SizedAxis, ...]
@@ -217,8 +220,9 @@ class _PartitionCosts:
             [HloArray((sum([array.nbytes for array in arrays]),), 8)]
             for arrays in (operands, made.results[-len(operands) :])
         ]
-        meeting = Meeting(self.mesh.shape_tuple, _groups(made.attributes), _tuples("source_target_pairs", made.attributes))
-        traffic = _TRAFFIC[name](meeting, self.mesh, taken, given)
+        pairs = _tuples("source_target_pairs", made.attributes)
+        groups = CollectiveGroups(self.mesh.shape_tuple, _groups(made.attributes), pairs)
+        traffic = _TRAFFIC[name](groups, self.mesh, taken, given)
         return pmap({(axis, name): LinkCost(1, *link) for axis, link in traffic.items()})
 
 
@@ -243,9 +247,8 @@ def _flops(made: HloInstruction, operands: Sequence[HloArray]) -> int:
         contracted = _numbers("lhs_contracting_dims", attributes)
         return 2 * result.size * prod([operands[0].shape[d] for d in contracted])
     if made.opcode == "convolution":
-        labels = re.search(r"dim_labels=\w+_(\w+)->", attributes)
-        assert labels is not None
-        return 2 * result.size * operands[1].size // operands[1].shape[labels[1].index("o")]
+        (labels,) = re.findall(r"dim_labels=\w+_(\w+)->", attributes)
+        return 2 * result.size * operands[1].size // operands[1].shape[labels.index("o")]
     if made.opcode == "reduce-window":
         window = re.search(r"size=([\dx]+)", attributes)
         return result.size * (prod(map(int, window[1].split("x"))) if window else 1)

@@ -66,14 +66,14 @@ class Costs(NamedTuple):
         sent: by mesh axis and the name of the collective.
         assumed: the assumptions that make the numbers bounds or estimates; empty if they are exact.
         scopes: by the names of the enclosing ``named_scope``s, outermost first.
-        memory: what a device holds at once when XLA has compiled the program, by ``costs``.
+        memory: what a device holds at once, by ``costs``; None in a tally, since it is no sum over operations.
     """
 
     classes: PMap[tuple[tuple[SizedAxis, ...], str], OperationCost] = pmap()
     sent: PMap[tuple[SizedAxis, str], LinkCost] = pmap()
     assumed: frozenset[str] = frozenset()
     scopes: PMap[tuple[str, ...], OperationCost] = pmap()
-    memory: MemoryCost = MemoryCost()
+    memory: MemoryCost | None = None
 
     @property
     def flops(self) -> int:
