@@ -16,7 +16,8 @@ def on_each(x):
 
 WRAPS = [
     lambda f: f, hx.jit, lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
-    lambda f: lambda x: lax.platform_dependent(x, cpu=f, default=lambda x: x), lambda f: lambda x: hx.vmap(f)(x[None])[0],
+    lambda f: lambda x: lax.platform_dependent(x, cpu=f, default=lambda x: x),
+    lambda f: lambda x: hx.vmap(f)(x[None])[0],
 ]
 
 

@@ -47,7 +47,7 @@ def tensor_parallel_block(make):
         return hnp.mean((x + nn.gelu(x @ p["up"]) @ p["down"]) ** 2)
 
     mesh = make((8,), ("model",))
-    columns = {**{name: (128, 128) for name in "qkv"}, "up": (128, 512)}
+    columns = {**dict.fromkeys("qkv", (128, 128)), "up": (128, 512)}
     rows = {"o": (128, 128), "down": (512, 128)}
     p = {name: f32(mesh, shape, None, "model") for name, shape in columns.items()}
     p |= {name: f32(mesh, shape, "model") for name, shape in rows.items()}
