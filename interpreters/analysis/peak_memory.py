@@ -164,8 +164,8 @@ def _in_breadth(kernels: Sequence[Kernel]) -> list[int]:
 
 
 def _copied(op: Any, types: Sequence[ArrayType]) -> dict[int, int]:
-    """The operands that an operation copies first, and the bytes of the copy: a contraction or convolution, into another
-    order of dimensions, or from 16 bits into the 32 in which it is computed; LAPACK, the matrix that it overwrites.
+    """The operands that an operation copies, and the bytes of the copy: contractions and convolutions into another
+    order of dimensions, or into the 32 bits in which 16 are computed; LAPACK a matrix that it overwrites.
     """
     numbers: Any = getattr(op, "dimension_numbers", None)
     sizes = dict(enumerate(_bytes(types)))

@@ -143,12 +143,16 @@ def _of_partition(lowered: LoweredProgram) -> Costs:
 
 
 # Instructions that are views, or stand for what is counted within them
-_FREE = frozenset(
-    ["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id", "opt-barrier", "domain", "add-dependency", "fusion", "call", "while", "conditional", "async-start", "async-update", "async-done"]
-)
-_MOVES = frozenset(
-    ["copy", "reshape", "transpose", "broadcast", "slice", "dynamic-slice", "dynamic-update-slice", "concatenate", "pad", "reverse", "gather", "iota", "convert", "bitcast-convert", "real", "imag", "complex", "custom-call", "all-gather", "all-to-all", "collective-permute", "collective-broadcast"]
-)
+_FREE = frozenset({
+    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
+    "opt-barrier", "domain", "add-dependency", "fusion", "call", "while", "conditional", "async-start",
+    "async-update", "async-done",
+})
+_MOVES = frozenset({
+    "copy", "reshape", "transpose", "broadcast", "slice", "dynamic-slice", "dynamic-update-slice", "concatenate",
+    "pad", "reverse", "gather", "iota", "convert", "bitcast-convert", "real", "imag", "complex", "custom-call",
+    "all-gather", "all-to-all", "collective-permute", "collective-broadcast",
+})
 _TRAFFIC = {
     "all-reduce": ring(2), "all-gather": ring(1, gathers=True), "reduce-scatter": ring(1), "all-to-all": exchange,
     "collective-permute": permutation, "collective-broadcast": ring(1),
