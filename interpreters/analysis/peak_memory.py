@@ -187,7 +187,7 @@ def _within(op: Any, results: Sequence[ArrayType]) -> int:
     """The bytes that an operation holds while it executes beside its operands and results: what its bodies do."""
     if not op.bodied:
         return 0
-    inner = max(map(held_at_peak, op.typical))
+    inner = max([held_at_peak(body) for body in op.typical])
     if op.loops:
         return inner + sum(_bytes(op.typical[-1].in_types[op.shared + op.carry :]))
     return max(inner - sum(_bytes(results)), 0)  # the results of the body are those of the operation

@@ -153,7 +153,7 @@ _MOVES = frozenset({
     "pad", "reverse", "gather", "iota", "convert", "bitcast-convert", "real", "imag", "complex", "custom-call",
     "all-gather", "all-to-all", "collective-permute", "collective-broadcast",
 })
-_TRAFFIC = {
+_TRAFFIC: dict[str, Callable[..., Mapping[SizedAxis, Any]]] = {
     "all-reduce": ring(2), "all-gather": ring(1, gathers=True), "reduce-scatter": ring(1), "all-to-all": exchange,
     "collective-permute": permutation, "collective-broadcast": ring(1),
 }
@@ -217,7 +217,7 @@ class _PartitionCosts:
 
     def sent(self, name: str, made: HloInstruction, operands: Sequence[HloArray]) -> Any:
         """What a device sends along each axis in a collective."""
-        taken, given = [
+        taken, given = [  # of which the rules read the bytes alone
             [HloArray((sum([array.nbytes for array in arrays]),), 8)]
             for arrays in (operands, made.results[-len(operands) :])
         ]
@@ -287,7 +287,7 @@ def _groups(attributes: str) -> Sequence[Sequence[int]] | None:
     if iota:
         shape, order = _integers(iota[2]), _integers(iota[3] or "")
         numbers = np.arange(prod(shape)).reshape(shape)
-        return numbers.transpose(order or None).reshape(_integers(iota[1])).tolist()  # type: ignore[no-any-return]
+        return numbers.transpose(order or None).reshape(_integers(iota[1])).tolist()
     if along:
         sizes = {name: int(size) for name, size in re.findall(r"('[^']*')=(\d+)", along[1])}
         devices = np.arange(prod(sizes.values()))
@@ -298,5 +298,5 @@ def _groups(attributes: str) -> Sequence[Sequence[int]] | None:
             inner = sizes[name] // (int(before or 1) * size)
             stride = inner * prod([sizes[each] for each in names[names.index(name) + 1 :]])
             first, count = first - devices // stride % size * stride, count * size
-        return np.argsort(first, kind="stable").reshape(-1, count).tolist()  # type: ignore[no-any-return]
+        return np.argsort(first, kind="stable").reshape(-1, count).tolist()
     return _tuples("replica_groups", attributes) or None
