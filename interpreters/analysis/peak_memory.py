@@ -79,7 +79,7 @@ class Kernel(NamedTuple):
 
 
 @derived_once
-def held_at_peak(program: Program, donated: tuple[int, ...] = ()) -> int:
+def held_at_peak(program: Program, donated: tuple[int, ...]) -> int:
     """The most bytes of computed values that are held at once, without the results ``donated``."""
     graph = KernelGraph(program, 0, len(program.ops), MOST)
     kernels, results = _kernels(graph, Counter([graph.outs[n] for n in donated]))
@@ -187,7 +187,7 @@ def _within(op: Any, results: Sequence[ArrayType]) -> int:
     """The bytes that an operation holds while it executes beside its operands and results: what its bodies do."""
     if not op.bodied:
         return 0
-    inner = max([held_at_peak(body) for body in op.typical])
+    inner = max([held_at_peak(body, ()) for body in op.typical])
     if op.loops:
         return inner + sum(_bytes(op.typical[-1].in_types[op.shared + op.carry :]))
     return max(inner - sum(_bytes(results)), 0)  # the results of the body are those of the operation
