@@ -571,8 +571,8 @@ def smoothly(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation,
 
 OPERATION_LAWS = (
     Law("typing", "evaluate gives what result_type says, and writes to no operand", each(_types), rules=("evaluate",)),
-    Law("compiled", "evaluate by NumPy equals what is compiled by lower or decompose", Together(_compiled), wants=("extremes",),
-        rules=("evaluate", "lower", "decompose")),
+    Law("compiled", "evaluate by NumPy equals what is compiled by lower or decompose", Together(_compiled),
+        wants=("extremes",), rules=("evaluate", "lower", "decompose")),
     Law("decomposition", "decompose equals evaluate", each(_decomposes), wants=("extremes",),
         needs=("decompose",), rules=("decompose", "evaluate")),
     Law("finite_differences", "jvp gives the result, and the difference quotient of it", each(smoothly(_differences)),
@@ -590,7 +590,7 @@ OPERATION_LAWS = (
     Law("commutes", "jit, jvp and vmap commute", Together(_commutes), ("jvp", "reals"),
         rules=("jvp", "batch", "lower", "decompose")),
     Law("partial_eval", "it gives the same where some operands are known before the others", each(_partition)),
-    Law("sharding", "results of operands cut over devices are the same, and lie as their types state", Together(_sharded),
-        rules=("sharding_rule", "lower", "decompose")),
+    Law("sharding", "results of operands cut over devices are the same, and lie as their types state",
+        Together(_sharded), rules=("sharding_rule", "lower", "decompose")),
     Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )
