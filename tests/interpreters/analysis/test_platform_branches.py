@@ -28,6 +28,7 @@ def test_the_function_for_a_platform_remains(wrap):
     assert hnp.array_equal(cpu(X)[0], program(X)[0])
     costs = hx.costs(cpu)(X)
     assert costs.operations["sin"] == 1 and "dot_general" not in costs.operations
+    assert hx.costs(wrap(on_each))(X).operations == costs.operations
     assert for_platform(cpu, "cpu") == cpu
 
 
