@@ -289,7 +289,7 @@ def lower(
     closed = with_constraints(closed)
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
-    aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])
+    aliases = aliases_of(pruned, [bool(donated) and donated[n] for n in used_inputs])
     split_repeats = (options or {}).get("split_repeats", True)
     if split_repeats and placement.platform == "cpu" and (placement.mesh is None or runtime.KEEPS_BARRIERS):
         pruned = with_boundaries(pruned, placement.mesh is not None)
@@ -345,7 +345,7 @@ def _places(lowered: LoweredProgram) -> Any:
     return tuple(every), *ranked
 
 
-def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:
+def aliases_of(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:
     """For each donated input the first result of its shape, dtype and memory that aliases no other input; else None."""
     free: dict[Any, list[int]] = {}
     if not any(donated):

@@ -34,6 +34,11 @@ class Placement(NamedTuple):
     results: tuple[NamedSharding | None, ...] = ()
 
     @property
+    def shardings(self) -> tuple[NamedSharding | None, ...]:
+        """Those of the arguments and of the results."""
+        return self.arguments + self.results
+
+    @property
     def platform(self) -> str:
         """The platform of the devices, "cpu" or "cuda"; of an abstract mesh that of the devices it stands for."""
         device = self.devices[0] if self.devices else getattr(self.mesh, "abstract_device", None)

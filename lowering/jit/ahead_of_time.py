@@ -38,7 +38,7 @@ from ...interpreters.handlers.default_clauses import with_defaults
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement, with_argument_cuts, with_result_cuts
-from ..compile.compile import compile_program, lower
+from ..compile.compile import LoweredProgram, compile_program, lower
 from ..compile.placement import Placement
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
@@ -166,6 +166,15 @@ class Traced(_Stage):
 
         Raises: UnhandledEffect: an effect without a lowering. MissingRule: an operation without a lowering.
         """
+        return Lowered(self._call, self.lowered_program().module.text)
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where the arguments and ``jit`` say that it is executed; None: they say nothing."""
+        return self._call.placement
+
+    def lowered_program(self) -> LoweredProgram:
+        """The program in StableHLO, as it is compiled."""
         call = self._call
         closed, captured = close(with_defaults(self.program))
         donated = [*[False] * len(captured), *call.marks] if call.donated else ()
@@ -173,8 +182,7 @@ class Traced(_Stage):
         if placement is not None and placement.arguments and captured:
             placement = placement._replace(arguments=(*[None] * len(captured), *placement.arguments))
         jitted = call.jitted
-        lowered = lower(closed, module_name(self.fun_name), donated, jitted.keep_unused, placement, jitted.options)
-        return Lowered(call, lowered.module.text)
+        return lower(closed, module_name(self.fun_name), donated, jitted.keep_unused, placement, jitted.options)
 
 
 class Lowered(_Stage):
