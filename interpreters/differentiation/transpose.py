@@ -9,8 +9,8 @@ memoised adjoint program; operations with bodies by ``transpose_bodies``.
 
 On a mesh, the cotangent of a value that is equal on all devices of an axis is a sum over them. While it is *unreduced*,
 each device has the sum of its own contributions; it is reduced where it is read. Unreduced cotangents leave bodies, and
-in loops they pass through the equations that are linear maps on each device: what is made in each iteration is reduced
-once, after the outermost loop.
+pass through equations that are linear maps on each device: in the body of a loop through all of them, so that what is
+made in each iteration is reduced once, after the outermost loop; elsewhere to an operand that is not larger.
 
 Source: Radul et al. 2022, You Only Linearize Once.
 """
@@ -27,7 +27,7 @@ from ...effects.base.stack import BASE, SiteCell, at_site, current, inside
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, componentwise
 from ...effects.core.named_axes import under
-from ...effects.core.varying import LaneOperations, vary, with_varying
+from ...effects.core.varying import vary, with_varying
 from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.sharding_constraint import hide, reveal, states
 from ...effects.programs.program import Builder, Program, interpret
@@ -143,11 +143,20 @@ class _Backward:
             ct = self.grads[n]
             self.grads[n] = ct if ct is None else with_varying(ct, self.types[n].varying)
 
+    def passes_unreduced(self, op: Any, args: Sequence[int], first: int) -> bool:
+        """Whether an equation, whose first result is ``first``, takes its cotangent unreduced."""
+        if op.bodied or op.effectful or (op.named and (op.meets or op.makes_equal)):
+            return False
+        result, linear = self.types[first], [self.types[n] for n in args if self.values[n] is None]
+        if self.iterated or len(linear) != 1 or result.ragged or linear[0].ragged:
+            return self.iterated
+        return linear[0].nbytes <= result.nbytes
+
     def equation(self, i: int) -> None:
         """Add the contributions of equation ``i`` to the cotangents of its operands."""
         tape, grads, types = self.tape, self.grads, self.types
         op, args, start = tape.ops[i], tape.args[i], self.starts[i]
-        if self.unreduced and not (self.iterated and _is_linear_on_each_device(op)):
+        if self.unreduced and not self.passes_unreduced(op, args, start):
             self.reduce(range(start, start + (len(tape.types[i]) if op.multiple_results else 1)))
         if op.multiple_results:
             ct = tuple(grads[start : start + len(tape.types[i])])
@@ -187,8 +196,6 @@ class _Backward:
         """Transpose an inlined block, whose first equation is ``first``, as a unit. False: it has no adjoint."""
         tape, grads, consts, args = self.tape, self.grads, self.consts, self.tape.args
         start = self.starts[first]
-        if self.unreduced and not self.iterated:
-            self.reduce([start + k for k in block.results])
         cts = [grads[start + k] for k in block.results]
         nonzero = [ct for ct in cts if ct is not None]
         if not nonzero:
@@ -256,11 +263,6 @@ def _residuals(
             else:
                 values.extend((None,) * len(results))
     return [*values, *reversed(consts)], types, starts
-
-
-def _is_linear_on_each_device(op: Any) -> bool:
-    """Whether the adjoint of an operation on equal values maps unreduced cotangents to unreduced ones."""
-    return type(op) is LaneOperations.copy or not (op.bodied or op.effectful or op.named)
 
 
 def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool], iterated: bool) -> Sequence[Any]:
