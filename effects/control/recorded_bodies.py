@@ -10,7 +10,7 @@ from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismat
 from ..base.source_locations import user_site
 from ..base.stack import perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
-from ..core.named_axes import Axis, SizedAxis, tracked
+from ..core.named_axes import Axis, SizedAxis
 from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.equation_views import with_constants
 from ..programs.higher_order import HigherOrder, record_body
@@ -96,13 +96,12 @@ def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[
 
     ``varying``: the mesh axes of the value by which each device chooses a program.
 
-    Raises: CannotCross: a program has a collective over one of these axes, or a collective that the devices of the
-    whole mesh must reach together, over any mesh axis.
+    Raises: CannotCross: a program has a collective over one of these axes.
     """
     if not varying:
         return
-    met = {meeting for program in programs for meeting in meetings(program)}
-    stuck = sorted({str(at.axis[0]) for at in met if at.axis in varying or (at.by_all and tracked([at.axis]))})
+    met = {at.axis for program in programs for at in meetings(program)}
+    stuck = sorted([str(name) for name, _ in met & varying])
     if stuck:
         along = ", ".join(sorted([str(name) for name, _ in varying]))
         raise CannotCross(
