@@ -119,7 +119,7 @@ class merge(Movement, Value):
         need_function("merge", self.op)
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
-        return MergedState(self, op) if op.runs in _PARALLEL else CarriedState(run)
+        return MergedState(self, op) if op.runs in PARALLEL else CarriedState(run)
 
 
 class split(Movement, Value):
@@ -132,7 +132,7 @@ class split(Movement, Value):
         need_function("split", self.f)
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
-        return SplitState(self, run, op) if op.runs in _PARALLEL else CarriedState(run)
+        return SplitState(self, run, op) if op.runs in PARALLEL else CarriedState(run)
 
 
 class tally(Movement, Value):
@@ -155,7 +155,7 @@ class tally(Movement, Value):
 
 carry = CarryMovement()
 append = AppendMovement()
-_PARALLEL = ("lanes", "mesh")
+PARALLEL = ("lanes", "mesh")  # how bodies run that have no order
 
 
 def leaves_of(state: Any) -> tuple[list[Any], Any]:
