@@ -57,7 +57,7 @@ class ShardMap(HigherOrder):
         return tuple([axis for axis in self.axes if axis in type.varying]) if self.tracks else self.axes
 
     @property
-    def lanes_of_all(self) -> tuple[SizedAxis, ...]:  # type: ignore[override]
+    def lanes_of_all(self) -> tuple[SizedAxis, ...]:
         """All axes; none without ``tracks``, where types do not have them."""
         return self.axes if self.tracks else ()
 
