@@ -59,7 +59,9 @@ class DispatchPlan:
         types = tuple(compiled.types)
         self.execute = loaded.execute_committed if committed else loaded.execute
         self.places = compiled.places
-        self.sharding, self.committed = (len(found) == 1 and runtime.places_of(found)[0]) or (None, None)
+        alone = runtime.places_of(found)[0] if len(found) == 1 else None
+        self.sharding: Any = None if alone is None else alone[0]
+        self.committed: Any = None if alone is None else alone[1]
         self.result_type = types[0] if trace.is_leaf else None
         self.finish = _finish(trace, types)
         movers = [(i, runtime.mover(x, where)) for i, (x, where) in enumerate(zip(found, self.places)) if where]
