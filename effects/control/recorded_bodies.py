@@ -10,12 +10,11 @@ from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismat
 from ..base.source_locations import user_site
 from ..base.stack import perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
-from ..core.named_axes import Axis, SizedAxis, tracked
-from ..core.varying import LaneOperations, vary
+from ..core.named_axes import Axis, SizedAxis
 from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.equation_views import with_constants
 from ..programs.higher_order import HigherOrder, record_body
-from ..programs.program import Builder, Program, derived_once, interpret
+from ..programs.program import Builder, Program, derived_once
 from ..trees import pytrees
 from ..trees.structure import at, difference
 from ..types.array_type import ArrayType
@@ -53,46 +52,6 @@ def perform_bodies(op: HigherOrder, *operands: Array) -> list[Array]:
     results = perform(op, *operands)
     sources = [op.forwards(i) for i in range(len(results))]
     return [y if source is None else operands[source] for y, source in zip(results, sources)]
-
-
-def copied_before(op: Any, operands: tuple[Array, ...]) -> tuple[Any, tuple[Array, ...]]:
-    """The operation with one body, and operands, where what serves varying values alone is copied to devices before it.
-
-    The adjoint of a copy is a sum over the devices: of what is copied before a loop it is made once, after the sum over
-    the iterations, and not in each of them.
-    """
-    (body,) = op.bodies
-    if not body.effects and not any([t.varying for t in body.in_types]):
-        return op, operands
-    spare = [frozenset() if op.shared <= n < op.shared + op.carry else axes for n, axes in enumerate(_spare_axes(body))]
-    if not any(spare):
-        return op, operands
-    types = [t.along(t.varying | axes) for t, axes in zip(body.in_types, spare)]
-    wider = record_body(lambda *xs: interpret(body, xs), types, body.name)
-    return op.with_bodies([wider]), tuple([vary(x, t.varying) for x, t in zip(operands, types)])
-
-
-def _spare_axes(body: Program) -> list[frozenset[SizedAxis]]:
-    """Of each input of a body the further mesh axes along which it may differ between devices, without a change of the
-    types of results, and of the operands of collectives, effects and operations with bodies.
-
-    There are none of an input that is not used.
-    """
-    types = body.numbered_types()
-    axes = frozenset[SizedAxis]().union(*[t.varying for t in types])
-    spare = [axes - t.varying for t in types]
-    used = {*body.outs}
-    for n in used:
-        if n >= 0:
-            spare[n] = frozenset()
-    for step, args, results, _ in reversed([*body.steps()]):
-        used.update(args)
-        follows = not (step.bodied or step.effectful or (step.named and type(step) is not LaneOperations.copy))
-        allowed = [spare[n] | types[n].varying if follows else frozenset() for n in results]
-        for n in args:
-            if n >= 0:
-                spare[n] = spare[n].intersection(*allowed)
-    return [axes if n in used else frozenset() for n, axes in enumerate(spare[: len(body.in_types)])]
 
 
 def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
@@ -137,13 +96,12 @@ def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[
 
     ``varying``: the mesh axes of the value by which each device chooses a program.
 
-    Raises: CannotCross: a program has a collective over one of these axes, or a collective that the devices of the
-    whole mesh must reach together, over any mesh axis.
+    Raises: CannotCross: a program has a collective over one of these axes.
     """
     if not varying:
         return
-    met = {meeting for program in programs for meeting in meetings(program)}
-    stuck = sorted({str(at.axis[0]) for at in met if at.axis in varying or (at.by_all and tracked([at.axis]))})
+    met = {at.axis for program in programs for at in meetings(program)}
+    stuck = sorted([str(name) for name, _ in met & varying])
     if stuck:
         along = ", ".join(sorted([str(name) for name, _ in varying]))
         raise CannotCross(

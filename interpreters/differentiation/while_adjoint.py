@@ -24,6 +24,7 @@ from ...effects.base.stack import BASE, current, inside
 from ...effects.control.loops import while_loop
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import add_tangents, zeros_like
+from ...effects.core.varying import with_varying
 from ...effects.operations.elementwise import comparison
 from ...effects.operations.elementwise.arithmetic import div
 from ...effects.operations.elementwise.conversion import as_type, convert
@@ -147,7 +148,8 @@ class _ReverseLoop:
             self.carried = grown
         self.summed = self.live[:count]
         types = [t for t, yes in zip(self.body.in_types, self.marks) if yes]
-        self.summed_types = [t for t, yes in zip(types, self.summed) if yes]
+        summed = [t for t, yes in zip(types, self.summed) if yes]
+        self.summed_types = [t.along(given.varying) for t, given in zip(summed, self.back.out_types)]
         self.carried_types = [t for t, yes in zip(types[count:], self.carried) if yes]
         self.slots = min(op.slots, _STATES)
 
@@ -208,7 +210,7 @@ class _ReverseLoop:
         grads = scattered(interpret(self.back, [*residuals, *cts]), self.live)
         new_sums = [g for g, yes in zip(grads, self.summed) if yes]
         new_cts = [g for g, yes in zip(grads[len(self.summed) :], self.carried) if yes]
-        sums = [typed_cotangent(add_tangents(a, b), t) for a, b, t in zip(sums, new_sums, self.summed_types)]
+        sums = [*map(add_cotangent, sums, new_sums)]
         return saved.pop(index), sums, [typed_cotangent(ct, t) for ct, t in zip(new_cts, self.carried_types)]
 
     def reach(self, shared: Sequence[Any], index: Any, saved: _SavedCarries) -> tuple[_SavedCarries, list[Any]]:
@@ -249,8 +251,13 @@ def stride(length: Any, slots: Any) -> Any:
 
 
 def typed_cotangent(ct: Any, type: ArrayType) -> Any:
-    """The cotangent ``ct`` converted to exactly this type; zeros if it is None."""
-    return zeros_like(type) if ct is None else as_type(ct, type)
+    """The cotangent ``ct`` reduced and converted to exactly this type; zeros if it is None."""
+    return zeros_like(type) if ct is None else as_type(with_varying(ct, type.varying), type)
+
+
+def add_cotangent(total: Any, ct: Any) -> Any:
+    """``total + ct``, of the type of the total; ``ct`` may be None."""
+    return total if ct is None else as_type(add_tangents(total, with_varying(ct, total.type.varying)), total.type)
 
 
 _WIDE = np.dtype(np.int64)

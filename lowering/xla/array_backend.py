@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...effects.base import config
+from ...effects.base.caches import cached
 from ...effects.base.errors import DeletedArray, ShapeMismatch
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.jax_contexts import check_transfer
@@ -73,6 +74,12 @@ def _fail(buffer: Any, error: Exception, deleted: str) -> NoReturn:
     raise_translated(error)
 
 
+@cached("shardings on one device", 256)
+def _on_one(device: Any, memory_kind: str) -> SingleDeviceSharding:
+    """The one sharding that a buffer on this device, in this kind of memory, is said to have."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 class XlaBackend:
     """``effects.core.array_backend.ArrayBackend`` over XLA's runtime."""
 
@@ -115,7 +122,7 @@ class XlaBackend:
         named = runtime.named_sharding(buffer)
         if named is not None:
             return named
-        return SingleDeviceSharding(runtime.device_of(buffer), memory_kind=buffer._sharding._memory_kind)
+        return _on_one(runtime.device_of(buffer), buffer._sharding._memory_kind)
 
     def is_committed(self, buffer: Any) -> bool:
         return runtime.is_committed(buffer)

@@ -94,7 +94,7 @@ class _TokenOfEachDevice(StateFlow):
     """The token enters a ``ShardMap`` as one of each device, and leaves as the one that all of theirs are joined to."""
 
     def __init__(self, run: _CallbackOrder, op: HigherOrder):
-        self.axes = frozenset(op.lanes_of_all)  # type: ignore[attr-defined]
+        self.axes = frozenset(op.lanes_of_all)
         self.operands = (broadcast(run.current, (op.length,)),)
 
     def inner_types(self) -> list[ArrayType]:
