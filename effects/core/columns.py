@@ -30,7 +30,7 @@ from __future__ import annotations
 import inspect
 import keyword
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -436,6 +436,17 @@ def linear_in(*positions: int) -> Callable[..., Any]:
 def is_linear(cell: Any) -> bool:
     """Whether a cell of ``jvp`` says that the operation is linear in all operands together, or in some of them."""
     return cell is linear or type(cell) is LinearIn
+
+
+def is_linear_in(op: Any, positions: Sequence[int], count: int) -> bool:
+    """Whether an operation of ``count`` operands is linear in those at ``positions`` together, the others fixed."""
+    cell = JVP.cell(type(op))
+    if op.linear_in is not None:
+        return [*positions] == [*range(count)[op.linear_in]]
+    if cell is multilinear or op.contracts:
+        return len(positions) == 1
+    linear_ones = cell.positions if type(cell) is LinearIn else range(count) if cell is linear else ()
+    return [*positions] == [*linear_ones]
 
 
 def zero(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -8,12 +8,13 @@ A rule calls each dimension of operands and results by a factor, as Shardy's do;
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 from ..base.errors import RegistrationError, ShardingTypeError
 from ..types.array_type import ArrayType
+from ..types.dtype_families import ANY_INEXACT
 from .mesh import AbstractMesh
 from .named_sharding import cut_over
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
@@ -85,15 +86,48 @@ def hidden(mesh: AbstractMesh, t: ArrayType) -> ArrayType:
 
 def cut_results(
     name: str, rule: ShardingRule | Sequence[Sequence[Entry]], operands: Sequence[ArrayType],
-    results: Sequence[ArrayType],
+    results: Sequence[ArrayType], unreduced: Iterable[Hashable] = (), reduced: Iterable[Hashable] = (),
 ) -> list[ArrayType]:
-    """The types of the results of the operation ``name``, cut as its rule, or the entries that it gives for each, say.
+    """The types of the results of the operation ``name``, cut as its rule, or the entries that it gives for each, say;
+    unreduced and reduced along these axes.
 
     Raises: ShardingTypeError: the operands do not fit, or the results could not be cut so.
     """
     mesh = one_mesh(name, operands)
     rows = _joined(name, rule, operands) if isinstance(rule, ShardingRule) else rule
-    return [_cut(name, t, row, mesh, operands) for t, row in zip(results, rows)]
+    cut = lambda t, entries: _cut(name, t, entries, mesh, operands).cut_by(cut_over(mesh, entries, unreduced, reduced))
+    return [cut(t, row) for t, row in zip(results, rows)]
+
+
+def summed_axes(
+    name: str, operands: Sequence[ArrayType], linear: Callable[[Sequence[int]], bool], contracts: bool
+) -> tuple[frozenset[Hashable], frozenset[Hashable]]:
+    """The axes along which the results of the operation ``name`` are unreduced, and those along which they are reduced.
+
+    An operation that is linear in its unreduced operands, ``linear(positions)``, gives partial sums; the others are
+    reduced along the same axes, or numbers. Of reduced operands the results are reduced, but for contractions, and all
+    must be.
+
+    Raises: ShardingTypeError: it is not linear in them, or operands differ in their axes.
+    """
+    specs = [PartitionSpec() if t.cut is None else t.cut.spec for t in operands]
+    partial = [i for i, spec in enumerate(specs) if spec.unreduced]
+    unreduced, reduced = (frozenset[Hashable]().union(*axes) for axes in zip(*[(s.unreduced, s.reduced) for s in specs]))
+    if partial and (any([specs[i].unreduced != unreduced for i in partial]) or not linear(partial)):
+        raise ShardingTypeError(
+            f"{name}: it must be linear in partial sums, all of them along the same axes, got {shown(operands)}.",
+            hint="hx.reshard(x, P(...)) sums them before.",
+        )
+    wanted = unreduced if partial else frozenset() if contracts else reduced
+    for i, (spec, t) in enumerate(zip(specs, operands)):
+        beside = i in partial or not t.shape or (t.dtype not in ANY_INEXACT and not spec.reduced)
+        if wanted and not beside and spec.reduced != wanted:
+            raise ShardingTypeError(
+                f"{name}: what meets partial sums or reduced values must be reduced along the same axes, got "
+                f"{shown(operands)}.",
+                hint=f"hx.reshard(x, P(..., reduced={{{', '.join(sorted(map(repr, wanted)))}}})) makes {t} so.",
+            )
+    return unreduced, frozenset() if partial else wanted
 
 
 def one_mesh(name: str, types: Sequence[ArrayType]) -> AbstractMesh:

@@ -97,7 +97,7 @@ class _Backward:
         grads, varying = self.grads, self.types[n].varying
         if part.type.varying is not varying:
             part = with_varying(part, varying)
-        cut = self.types[n].cut
+        cut = self.types[n].dual.cut
         if cut is None and n >= len(self.tape.in_types):  # inside, the cotangent of a whole value is not made whole
             cut = part.type.cut if grads[n] is None else grads[n].type.cut
         if part.type.cut is not cut:
@@ -274,7 +274,7 @@ def _transpose_program(
     """``transpose_program`` without its cache."""
     run = Record(under(BASE, current().scope), "")
     known = [None if yes else run.input(t) for yes, t in zip(linear, program.in_types)]
-    cts = [run.input(t) if yes else None for yes, t in zip(nonzero, program.out_types)]
+    cts = [run.input(t.dual) if yes else None for yes, t in zip(nonzero, program.out_types)]
     with inside(run):
         if _uses_known_results_of_bodies(program, linear):
             program, known, cts = _without_known(program, linear, known, cts)

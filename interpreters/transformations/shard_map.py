@@ -194,7 +194,7 @@ def _untracked(
     everywhere = frozenset(axes)
     shared = [i for i, division in enumerate(into) if not _named(division)]
     order = [*shared, *[i for i in range(len(into)) if i not in shared]]
-    given = [rows[i] if i in shared else _relabelled(rows[i], _named(into[i]), everywhere, mesh, axes) for i in order]
+    given = [rows[i] if i in shared else relabelled(rows[i], _named(into[i]), everywhere, mesh, axes) for i in order]
     pieces = [x.type if k < len(shared) else _piece(x.type, everywhere) for k, x in enumerate(given)]
     types = [t.cut_by(beyond[i]) for t, i in zip(pieces, order)]
     places = [order.index(i) for i in range(len(into))]
@@ -204,7 +204,7 @@ def _untracked(
     untracked = [axis for at in current().scope if at.mesh is not None and not at.tracks for axis in at.axes]
     program = coherent(program, (*reversed(untracked), *axes))
     results = perform(ShardMap((program,), mesh, axes, False, len(captured) + len(shared)), *captured, *given)
-    return structure, [_relabelled(y, everywhere, _named(d), mesh, axes) for y, d in zip(results, out)]
+    return structure, [relabelled(y, everywhere, _named(d), mesh, axes) for y, d in zip(results, out)]
 
 
 def _recorded(
@@ -228,7 +228,7 @@ def _recorded(
     return structures[0], closed, captured
 
 
-def _relabelled(x: Any, before: frozenset[SizedAxis], after: frozenset[SizedAxis], mesh: Any, axes: SizedAxes) -> Any:
+def relabelled(x: Any, before: frozenset[SizedAxis], after: frozenset[SizedAxis], mesh: Any, axes: SizedAxes) -> Any:
     """The stacked pieces of a value that varies along axes ``before`` as those of one that varies along ``after``."""
     if before == after:
         return x

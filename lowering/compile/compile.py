@@ -33,6 +33,7 @@ from ...effects.sharding.devices import kind_of
 from ...effects.sharding.mesh import Mesh
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.cut_constraints import with_constraints
+from ...interpreters.transformations.partial_sums import with_parts
 from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
@@ -187,7 +188,7 @@ def compile_program(
     closed, captured = close(with_defaults(program))
     closed = without_rules(closed)
     placement = placed_as_typed(settle(closed, name, placement), types)
-    closed = with_constraints(closed)
+    closed = with_constraints(with_parts(closed))
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
@@ -286,7 +287,7 @@ def lower(
     """
     check_lowerable(closed, name)
     placement = placed_as_typed(settle(closed, name, placement), closed.out_types)
-    closed = with_constraints(closed)
+    closed = with_constraints(with_parts(closed))
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
     aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])
