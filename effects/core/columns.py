@@ -438,15 +438,17 @@ def is_linear(cell: Any) -> bool:
     return cell is linear or type(cell) is LinearIn
 
 
-def is_linear_in(op: Any, positions: Sequence[int], count: int) -> bool:
-    """Whether an operation of ``count`` operands is linear in those at ``positions`` together, the others fixed."""
-    cell = JVP.cell(type(op))
-    if op.linear_in is not None:
-        return [*positions] == [*range(count)[op.linear_in]]
+def linear_together(op: Any, positions: Sequence[int], ranks: Sequence[int]) -> Sequence[int]:
+    """The operands in which the operation is linear together, the others fixed: those at ``positions``, and where these
+    are not all, numbers. Empty: there is no such set. ``ranks``: of all operands.
+    """
+    cell, every = JVP.cell(type(op)), range(len(ranks))
     if cell is multilinear or op.contracts:
-        return len(positions) == 1
-    linear_ones = cell.positions if type(cell) is LinearIn else range(count) if cell is linear else ()
-    return [*positions] == [*linear_ones]
+        return positions if len(positions) == 1 else ()
+    found = every[op.linear_in] if op.linear_in is not None else every if cell is linear else ()
+    found = cell.positions if type(cell) is LinearIn else found
+    rest = [i for i in found if i not in positions]
+    return found if {*positions} <= {*found} and not any([ranks[i] for i in rest]) else ()
 
 
 def zero(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:

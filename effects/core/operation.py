@@ -33,7 +33,7 @@ from ..types.array_type import INVARIANT, Space
 from ..types.declared_types import in_array_types, leaf_types
 from ..types.extent import unbound
 from .cell_sources import Cell
-from .columns import COLUMNS, DEFAULT, LOWER, RESERVED, SHARDING_RULE, Column, Rule, is_linear_in
+from .columns import COLUMNS, DEFAULT, JVP, LOWER, RESERVED, SHARDING_RULE, Column, Rule, componentwise, linear_together
 from .parameters import Parametrised, field_names, need_declared, need_free_names
 
 C = TypeVar("C")
@@ -573,6 +573,10 @@ def _cut_result_type(op: Operation, types: tuple[Any, ...]) -> Any:
             hint="hx.sharding.auto_axes(f, out_sharding=spec) leaves a part of the program to the compiler; "
             f"or {op.how_to_add(SHARDING_RULE.name)}",
         )
-    linear = lambda positions: is_linear_in(op, positions, len(types))
-    sums = summed_axes(op.name, types, linear, op.contracts)
-    return op.from_results(cut_results(op.name, rule(op, types, results), types, results, *sums))
+    cut = rule(op, types, results)
+    if JVP.cell(type(op)) is componentwise:
+        sums = [summed_axes(op.name, [t], lambda _: True, False) for t in types]
+    else:
+        linear = lambda positions: bool(linear_together(op, positions, [len(t.shape) for t in types]))
+        sums = [summed_axes(op.name, types, linear, op.contracts)] * len(results)
+    return op.from_results(cut_results(op.name, cut, types, results, sums))

@@ -148,6 +148,7 @@ class Sharding(KeyedObject):
             isinstance(other, Sharding)
             and self._memory_kind == other._memory_kind
             and self._device_assignment == other._device_assignment
+            and self.unreduced == other.unreduced
             and self.tiles(ndim) == other.tiles(ndim)
         )
 
@@ -168,6 +169,11 @@ class Sharding(KeyedObject):
 
     def _refuse(self, where: str, name: Callable[[], str], shape: Shape) -> None:
         """Raise ShapeMismatch, naming the function and the array, if this shape cannot be sharded so."""
+
+    @property
+    def unreduced(self) -> frozenset[Any]:
+        """The axes of the mesh along which the shards are partial sums."""
+        return frozenset()
 
     def cut(self, rank: int) -> NamedSharding | None:
         """What the type of an array of this rank says of it: how it cuts along explicit axes; None: along none."""
@@ -264,6 +270,10 @@ class NamedSharding(Sharding):
     def cut(self, rank: int) -> NamedSharding | None:
         return self._with_entries((*self.spec, *(None,) * (rank - len(self.spec))))
 
+    @property
+    def unreduced(self) -> frozenset[Any]:
+        return self.spec.unreduced
+
     def _with_entries(self, entries: Sequence[Any]) -> NamedSharding | None:
         """Of a cut, that of a type whose dimensions have these entries."""
         return cut_over(self.mesh, entries, self.spec.unreduced, self.spec.reduced)
@@ -272,6 +282,11 @@ class NamedSharding(Sharding):
     def dual(self) -> NamedSharding:
         """Of a cut, that of cotangents."""
         return self.with_spec(self.spec.dual) if self.spec.summed_axes else self
+
+    @property
+    def whole(self) -> NamedSharding | None:
+        """Of a cut, that of the sums where it is of partial ones."""
+        return cut_over(self.mesh, tuple(self.spec))
 
     @property
     def hides(self) -> bool:

@@ -62,7 +62,7 @@ class PartitionSpec(KeyedObject):
         self._fill(partitions=entries, unreduced=partial, reduced=whole)
         if partial & whole or not (partial | whole).isdisjoint(self.axes):
             raise BadArgument(
-                f"PartitionSpec: along an axis a value is cut, unreduced or reduced, and one of these alone, got {self}."
+                f"PartitionSpec: along an axis a value is either cut, unreduced or reduced, got {self}."
             )
 
     @property

@@ -8,7 +8,7 @@ A rule calls each dimension of operands and results by a factor, as Shardy's do;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
 Entry = Any  # of a dimension: None, an axis, or a tuple of axes, the first one major
 Factors = Sequence[Hashable]
+Sums = tuple[frozenset[Hashable], frozenset[Hashable]]  # the axes along which a value is unreduced, and reduced
 ANOTHER_WAY = "out_sharding= says how the result is cut; or cut an operand otherwise before: hx.reshard(x, spec)."
 
 
@@ -86,33 +87,33 @@ def hidden(mesh: AbstractMesh, t: ArrayType) -> ArrayType:
 
 def cut_results(
     name: str, rule: ShardingRule | Sequence[Sequence[Entry]], operands: Sequence[ArrayType],
-    results: Sequence[ArrayType], unreduced: Iterable[Hashable] = (), reduced: Iterable[Hashable] = (),
+    results: Sequence[ArrayType], sums: Sequence[Sums],
 ) -> list[ArrayType]:
     """The types of the results of the operation ``name``, cut as its rule, or the entries that it gives for each, say;
-    unreduced and reduced along these axes.
+    with the unreduced and the reduced axes of each.
 
     Raises: ShardingTypeError: the operands do not fit, or the results could not be cut so.
     """
     mesh = one_mesh(name, operands)
     rows = _joined(name, rule, operands) if isinstance(rule, ShardingRule) else rule
-    cut = lambda t, entries: _cut(name, t, entries, mesh, operands).cut_by(cut_over(mesh, entries, unreduced, reduced))
-    return [cut(t, row) for t, row in zip(results, rows)]
+    return [_cut(name, t, row, mesh, operands, axes) for t, row, axes in zip(results, rows, sums)]
 
 
 def summed_axes(
     name: str, operands: Sequence[ArrayType], linear: Callable[[Sequence[int]], bool], contracts: bool
-) -> tuple[frozenset[Hashable], frozenset[Hashable]]:
+) -> Sums:
     """The axes along which the results of the operation ``name`` are unreduced, and those along which they are reduced.
 
     An operation that is linear in its unreduced operands, ``linear(positions)``, gives partial sums; the others are
-    reduced along the same axes, or numbers. Of reduced operands the results are reduced, but for contractions, and all
-    must be.
+    reduced along the same axes, or numbers, of which one device has the value where they are added. Of reduced operands
+    the results are reduced, but for contractions, and all must be.
 
     Raises: ShardingTypeError: it is not linear in them, or operands differ in their axes.
     """
     specs = [PartitionSpec() if t.cut is None else t.cut.spec for t in operands]
     partial = [i for i, spec in enumerate(specs) if spec.unreduced]
-    unreduced, reduced = (frozenset[Hashable]().union(*axes) for axes in zip(*[(s.unreduced, s.reduced) for s in specs]))
+    unreduced = frozenset[Hashable]().union(*[spec.unreduced for spec in specs])
+    reduced = frozenset[Hashable]().union(*[spec.reduced for spec in specs])
     if partial and (any([specs[i].unreduced != unreduced for i in partial]) or not linear(partial)):
         raise ShardingTypeError(
             f"{name}: it must be linear in partial sums, all of them along the same axes, got {shown(operands)}.",
@@ -176,10 +177,10 @@ def _entry(
 
 
 def _cut(
-    name: str, t: ArrayType, entries: Sequence[Entry], mesh: AbstractMesh, operands: Sequence[ArrayType]
+    name: str, t: ArrayType, entries: Sequence[Entry], mesh: AbstractMesh, operands: Sequence[ArrayType], sums: Sums
 ) -> ArrayType:
-    """A result with these entries. Raises: ShardingTypeError: an axis stands twice, or a size does not divide.
-    RegistrationError: the rule does not fit the result.
+    """A result with these entries and summed axes. Raises: ShardingTypeError: an axis stands twice, or a size does not
+    divide. RegistrationError: the rule does not fit the result.
     """
     names = PartitionSpec(*entries).axes
     if len({*names}) < len(names):
@@ -198,7 +199,7 @@ def _cut(
                 f"{shown(operands)}.",
                 hint=ANOTHER_WAY,
             )
-    return t.cut_by(cut_over(mesh, entries))
+    return t.cut_by(cut_over(mesh, entries, *sums))
 
 
 def shown(types: Sequence[ArrayType]) -> str:

@@ -2,20 +2,20 @@
 
     f32[8@b,4]{U:a}  is  f32[8@b,4,2@a],  the sum over its last dimension
 
-What the compiler is left to choose, it is asked to choose so too: a hidden product of which partial sums alone are
-used, such as that of ``dot(x, y, out_sharding=P(unreduced={"a"}))`` or the cotangent of a value that is reduced, is made
-as partial sums. So no rule of a derivative or of lanes knows of them.
+A hidden value of which partial sums alone are used, such as the product ``dot(x, y, out_sharding=P(unreduced={"a"}))``
+or the cotangent of a value that is reduced, is made as partial sums. So no rule of a derivative or of lanes knows them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import ShardingTypeError
 from ...effects.base.stack import BASE, Binding, inside, perform
-from ...effects.core.columns import is_linear_in
+from ...effects.core.arrays import concrete
+from ...effects.core.columns import JVP, componentwise, linear_together
 from ...effects.core.named_axes import under
 from ...effects.core.operation import Operation, result_type, shared
 from ...effects.operations.dot_general import DotGeneral
@@ -33,7 +33,7 @@ from ...effects.operations.foundations.sharding_constraint import ShardingConstr
 from ...effects.operations.manipulation.creation import iota
 from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.named_sharding import cut_over
-from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
+from ...effects.sharding.partition_spec import UNCONSTRAINED, entry_axes
 from ...effects.sharding.sharding_rules import entries_of
 from ...effects.types.array_type import ArrayType, array_type
 from ..batching.batch import by_batch_rule
@@ -63,14 +63,15 @@ def with_parts(program: Program) -> Program:
 def _has_parts(program: Program) -> bool:
     """Whether a value is unreduced, in the program or in one that is part of it."""
     bodies = [body for op in program.ops if op.bodied for body in op.bodies]  # type: ignore[attr-defined]
-    return any(map(_axes, program.numbered_types())) or any(map(_has_parts, bodies))
+    values = [*program.numbered_types(), *[const.type for const in program.consts]]
+    return any(map(_axes, values)) or any(map(_has_parts, bodies))
 
 
 def _axes(t: ArrayType) -> Axes:
     """The axes along which values of this type are unreduced."""
-    if t.cut is None or not t.cut.spec.unreduced:
+    if t.cut is None or not t.cut.unreduced:
         return ()
-    return tuple([name for name in t.cut.mesh.axis_names if name in t.cut.spec.unreduced])
+    return tuple([name for name in t.cut.mesh.axis_names if name in t.cut.unreduced])
 
 
 def _is_hidden(t: ArrayType) -> bool:
@@ -80,7 +81,9 @@ def _is_hidden(t: ArrayType) -> bool:
 def _cut(t: ArrayType, axes: Axes = ()) -> Any:
     """How a value of this type is cut, or its parts along these axes."""
     entries = entries_of(t)
-    return None if t.cut is None else cut_over(t.cut.mesh, (*entries, axes) if axes else entries)
+    if t.cut is None:
+        return None
+    return cut_over(t.cut.mesh, (*entries, axes) if axes else entries, reduced=t.cut.spec.reduced.difference(axes))
 
 
 def _type_of_parts(t: ArrayType) -> ArrayType:
@@ -101,7 +104,7 @@ class _Walk:
     def __init__(self, program: Program, scope: tuple[Binding, ...]):
         self.program, self.scope = program, scope
         self.types = program.numbered_types()
-        self.mesh = next((t.cut.mesh for t in self.types if _axes(t)), None)
+        self.mesh = next((t.cut.mesh for t in [*self.types, *[x.type for x in program.consts]] if _axes(t)), None)
         self.stated: list[ArrayType | None] = []  # of values: their types if nothing were hidden, where these are known
         self.supplied: list[frozenset[Any]] = []  # the axes along which their parts are there before they are summed
         self.asked: dict[int, frozenset[Any]] = {}  # those along which all that reads a hidden value asks for parts
@@ -111,7 +114,11 @@ class _Walk:
         return self.program.consts[-1 - n].type if n < 0 else self.types[n]
 
     def value(self, n: int) -> Value:
-        return Value(self.program.consts[-1 - n], ()) if n < 0 else self.values[n]
+        if n >= 0:
+            return self.values[n]
+        const = self.program.consts[-1 - n]
+        axes = _axes(const.type)
+        return Value(concrete(const.type.cut_by(_cut(const.type)), const.value) if axes else const, ())
 
     def form(self, n: int) -> Axes:
         """The axes along which a value is in parts."""
@@ -164,7 +171,7 @@ class _Walk:
 
     def _add(self, t: ArrayType, stated: ArrayType | None, supplied: frozenset[Any]) -> None:
         hidden = _is_hidden(t)
-        self.stated.append(stated if hidden else t.cut_by(_cut(t)))
+        self.stated.append(stated if hidden else t.cut_by(t.cut and t.cut.whole))
         self.supplied.append(supplied if hidden else frozenset(_axes(t)))
 
     def _stated(self, n: int) -> ArrayType | None:
@@ -188,10 +195,16 @@ class _Walk:
         made = frozenset([name for names in self.summed(op, args).values() for name in names])
         if made:
             return made
+        if JVP.cell(type(op)) is componentwise:
+            return frozenset.union(*[self._supplied(n) for n in args])
         before = [i for i, n in enumerate(args) if self._supplied(n)]
-        if not before or not is_linear_in(op, before, len(args)):
+        if not before or not self.together(op, args, before):
             return frozenset()
         return frozenset.intersection(*[self._supplied(args[i]) for i in before])
+
+    def together(self, op: Operation, args: Sequence[int], positions: Sequence[int]) -> Sequence[int]:
+        """The operands in which the operation is linear, those at ``positions`` and numbers; empty: it is not."""
+        return linear_together(op, positions, [len(self.type(n).shape) for n in args])
 
     def summed(self, op: Operation, args: Sequence[int]) -> Mapping[int, Axes]:
         """The axes that cut each dimension over which the operation sums, by the dimension in its first operand."""
@@ -210,6 +223,10 @@ class _Walk:
             self._ask(n, frozenset())
         for op, args, results, _ in reversed([*self.program.steps()]):
             axes = frozenset(self.form(results[0])) if results else frozenset()
+            if JVP.cell(type(op)) is componentwise:
+                for n, k in zip(args, results):
+                    self._ask(n, frozenset(self.form(k)))
+                continue
             if not axes or op.bodied:
                 linear: Sequence[int] = ()
             elif isinstance(op, ShardingConstraint):
@@ -237,19 +254,21 @@ class _Walk:
                 scope = (*([op.binds] if getattr(op, "binds", None) else []), *self.scope)
                 op = op.map_bodies(lambda body: _Walk(body, scope).of_parts())
             return perform(op, *[self.in_form(n, _axes(self.type(n))) for n in args])
+        if JVP.cell(type(op)) is componentwise:
+            return perform(op, *[self.in_form(n, self.form(k)) for n, k in zip(args, results)])
         axes = self.form(results[0]) if results else ()
         if isinstance(op, ShardingConstraint):
             spec = [*op.sharding.spec, *[None] * (len(self.type(args[0]).shape) - len(op.sharding.spec))]
-            sharding = op.sharding.with_spec([*spec, axes] if axes else spec)
+            sharding = op.sharding.with_spec(op.sharding.spec.update([*spec, axes] if axes else spec, unreduced=()))
             return perform(ShardingConstraint(sharding), self.in_form(args[0], axes))
         if not axes:
             return perform(op, *[self.in_form(n, ()) for n in args])
         if self.makes(op, args, axes):
             made: Any = self.product(op, args, axes) if isinstance(op, DotGeneral) else self.sum(op, args, axes)
             return self._revealed(results, (made,))[0]
-        parts = [bool(self.value(n).axes) for n in args]
-        xs = [hide(self.in_form(n, axes if yes else ())) for n, yes in zip(args, parts)]
-        dims = [len(x.type.shape) - 1 if yes else None for x, yes in zip(xs, parts)]
+        linear = self.together(op, args, [i for i, n in enumerate(args) if self.form(n)])
+        xs = [hide(self.in_form(n, axes if i in linear else ())) for i, n in enumerate(args)]
+        dims = [len(x.type.shape) - 1 if i in linear else None for i, x in enumerate(xs)]
         y, dim = by_batch_rule(op, dims, xs, None, _count(self.mesh, axes))
         ys = op.as_results(y)
         each = dim if isinstance(dim, (tuple, list)) else [dim] * len(ys)
@@ -288,10 +307,8 @@ class _Walk:
         x = self.apart(args[0], cut, axes)
         y = self.apart(args[1], {e: cut[d] for d, e in zip(lhs_inner, rhs_inner)}, axes)
         inner = ([k for d in lhs_inner for k in x.inner[d]], [k for e in rhs_inner for k in y.inner[e]])
-        numbers = (
-            (tuple(inner[0]), tuple(inner[1])),
-            (tuple([*x.lanes, *[x.inner[d][-1] for d in lhs_batch]]), tuple([*y.lanes, *[y.inner[d][-1] for d in rhs_batch]])),
-        )
+        batch = ([*x.lanes, *[x.inner[d][-1] for d in lhs_batch]], [*y.lanes, *[y.inner[e][-1] for e in rhs_batch]])
+        numbers = (tuple(inner[0]), tuple(inner[1])), (tuple(batch[0]), tuple(batch[1]))
         z = perform(shared(DotGeneral, numbers, *op.fields[1:]), x.x, y.x)
         return _lanes_last(z, [*range(len(axes))])
 

@@ -33,11 +33,11 @@ from ...effects.sharding.devices import kind_of
 from ...effects.sharding.mesh import Mesh
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.cut_constraints import with_constraints
-from ...interpreters.transformations.partial_sums import with_parts
 from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
+from ...interpreters.transformations.partial_sums import with_parts
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage

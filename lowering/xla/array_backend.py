@@ -125,7 +125,7 @@ class XlaBackend:
             raise DeletedArray("addressable_shards: the array was deleted or donated.", hint="copy it before.")
         if runtime.named_sharding(x.buffer) is None:
             return [x]
-        part_type = x.type.update(shape=x.sharding.shard_shape(x.type.shape))
+        part_type = x.type.update(shape=x.sharding.shard_shape(x.type.shape)).cut_by(None)
         return [concrete(part_type, None, part) for part in runtime.parts_of(x.buffer)]
 
     def rows(self, x: ConcreteArray) -> list[ConcreteArray]:

@@ -79,7 +79,7 @@ def reveal(x: Any, cut: NamedSharding | None) -> Any:
     before = x.type.cut
     if before == cut:
         return x
-    if type(x) is ConcreteArray and cut is not None and cut.hides and not (before and before.spec.unreduced):
+    if type(x) is ConcreteArray and cut is not None and cut.hides and not (before and before.unreduced):
         return concrete(x.type.cut_by(cut), x._value, x._buffer)
     return perform(ShardingConstraint(cut or before.with_spec([None] * len(x.type.shape))), x)
 
