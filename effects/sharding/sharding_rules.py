@@ -113,7 +113,8 @@ def summed_axes(
     specs = [PartitionSpec() if t.cut is None else t.cut.spec for t in operands]
     partial = [i for i, spec in enumerate(specs) if spec.unreduced]
     unreduced = frozenset[Hashable]().union(*[spec.unreduced for spec in specs])
-    reduced = frozenset[Hashable]().union(*[spec.reduced for spec in specs])
+    arrays = [i for i, t in enumerate(operands) if t.shape] or range(len(operands))
+    reduced = frozenset[Hashable]().union(*[specs[i].reduced for i in arrays])
     if partial and (any([specs[i].unreduced != unreduced for i in partial]) or not linear(partial)):
         raise ShardingTypeError(
             f"{name}: it must be linear in partial sums, all of them along the same axes, got {shown(operands)}.",
@@ -121,7 +122,7 @@ def summed_axes(
         )
     wanted = unreduced if partial else frozenset() if contracts else reduced
     for i, (spec, t) in enumerate(zip(specs, operands)):
-        beside = i in partial or not t.shape or (t.dtype not in ANY_INEXACT and not spec.reduced)
+        beside = i in partial or i not in arrays or (t.dtype not in ANY_INEXACT and not spec.reduced)
         if wanted and not beside and spec.reduced != wanted:
             raise ShardingTypeError(
                 f"{name}: what meets partial sums or reduced values must be reduced along the same axes, got "

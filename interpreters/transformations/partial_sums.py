@@ -33,7 +33,7 @@ from ...effects.operations.foundations.sharding_constraint import ShardingConstr
 from ...effects.operations.manipulation.creation import iota
 from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.named_sharding import cut_over
-from ...effects.sharding.partition_spec import UNCONSTRAINED, entry_axes
+from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 from ...effects.sharding.sharding_rules import entries_of
 from ...effects.types.array_type import ArrayType, array_type
 from ..batching.batch import by_batch_rule
@@ -79,10 +79,10 @@ def _is_hidden(t: ArrayType) -> bool:
 
 
 def _cut(t: ArrayType, axes: Axes = ()) -> Any:
-    """How a value of this type is cut, or its parts along these axes."""
-    entries = entries_of(t)
+    """How a value of this type is cut, or its parts along these axes, which cut nothing else."""
     if t.cut is None:
         return None
+    entries = PartitionSpec(*entries_of(t)).restricted({*t.cut.mesh.axis_names}.difference(axes))
     return cut_over(t.cut.mesh, (*entries, axes) if axes else entries, reduced=t.cut.spec.reduced.difference(axes))
 
 
@@ -178,7 +178,7 @@ class _Walk:
         return self.type(n) if n < 0 else self.stated[n]
 
     def _supplied(self, n: int) -> frozenset[Any]:
-        return frozenset() if n < 0 else self.supplied[n]
+        return frozenset(_axes(self.type(n))) if n < 0 else self.supplied[n]
 
     def _would_be(self, op: Operation, args: Sequence[int], outs: Sequence[ArrayType]) -> Sequence[ArrayType | None]:
         """The types of the results if no operand were hidden; None where that is ambiguous."""
@@ -266,7 +266,7 @@ class _Walk:
         if self.makes(op, args, axes):
             made: Any = self.product(op, args, axes) if isinstance(op, DotGeneral) else self.sum(op, args, axes)
             return self._revealed(results, (made,))[0]
-        linear = self.together(op, args, [i for i, n in enumerate(args) if self.form(n)])
+        linear = self.together(op, args, [i for i, n in enumerate(args) if self._supplied(n)])
         xs = [hide(self.in_form(n, axes if i in linear else ())) for i, n in enumerate(args)]
         dims = [len(x.type.shape) - 1 if i in linear else None for i, x in enumerate(xs)]
         y, dim = by_batch_rule(op, dims, xs, None, _count(self.mesh, axes))
