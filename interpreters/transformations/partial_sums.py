@@ -19,6 +19,7 @@ from ...effects.core.columns import JVP, componentwise, linear_together
 from ...effects.core.named_axes import under
 from ...effects.core.operation import Operation, result_type, shared
 from ...effects.operations.dot_general import DotGeneral
+from ...effects.operations.elementwise.arithmetic import div, rem
 from ...effects.operations.elementwise.comparison import eq, select_n
 from ...effects.operations.foundations.shapes import (
     ReduceSum,
@@ -36,6 +37,7 @@ from ...effects.sharding.named_sharding import cut_over
 from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 from ...effects.sharding.sharding_rules import entries_of
 from ...effects.types.array_type import ArrayType, array_type
+from ...effects.types.dtypes import int32
 from ..batching.batch import by_batch_rule
 from ..core.record import Record
 from .shard_map import relabelled
@@ -287,11 +289,27 @@ class _Walk:
         t = self.type(n)
         if {*axes} < {*have} or not axes:
             return reveal(self._summed(hide(x), have, axes), _cut(t, axes))
-        whole = hide(self.in_form(n, ()))
-        shape = (*t.shape, _count(self.mesh, axes))
-        first = broadcast_in_dim(eq(iota("int32", shape[-1]), 0), shape, (len(shape) - 1,))
-        zeros = full(array_type(shape, t.dtype, t.weak), 0)
-        return reveal(select_n(first, zeros, broadcast_in_dim(whole, shape, (*range(len(t.shape)),))), _cut(t, axes))
+        whole, rank = hide(self.in_form(n, ())), len(t.shape)
+        shape = (*t.shape, *[_count(self.mesh, (name,)) for name in axes])
+        parts = broadcast_in_dim(whole, shape, (*range(rank),))
+        for k, name in enumerate(axes):
+            owner = self._owner(n, name, shape)
+            lane = broadcast_in_dim(iota("int32", shape[rank + k]), shape, (rank + k,))
+            parts = select_n(eq(lane, owner), full(array_type(shape, t.dtype, t.weak), 0), parts)
+        return reveal(reshape(parts, (*t.shape, _count(self.mesh, axes))), _cut(t, axes))
+
+    def _owner(self, n: int, name: Any, shape: tuple[Any, ...]) -> Any:
+        """For each element of a value the position along an axis of the devices that have it; the first ones where all
+        do.
+        """
+        entries = () if self._stated(n) is None else entries_of(self._stated(n))  # type: ignore[arg-type]
+        for d, entry in enumerate(entries):
+            names = entry_axes(entry)
+            if name in names:
+                inner = shape[d] // _count(self.mesh, names[: names.index(name) + 1])
+                places = rem(div(iota("int32", shape[d]), inner), _count(self.mesh, (name,)))
+                return broadcast_in_dim(places, shape, (d,))
+        return full(array_type(shape, int32), 0)
 
     def _summed(self, x: Any, have: Axes, axes: Axes) -> Any:
         """The parts along ``have`` summed to those along ``axes``."""

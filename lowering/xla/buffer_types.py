@@ -158,17 +158,25 @@ def chosen_sharding(
 ) -> BufferSharding:
     """The sharding that XLA chose for a result, in the words of one of ``known``, or of the first mesh that has them.
 
-    Else over a mesh of the same devices with an axis for each prime factor of their number.
+    Else over a mesh of the same devices with an axis for each prime factor of their number. Over explicit axes its spec
+    has an entry for each dimension, as that of the type has.
     """
     tiles = xc.HloSharding.replicate() if made is None else xc.HloSharding.from_proto(made)
     for where in known:
         if where._hlo_sharding == tiles and len(where.named.spec) <= rank:
-            return sharding_over(where.named.with_memory_kind(memory_kind), rank)
+            return sharding_over(_spelled(where.named.with_memory_kind(memory_kind), rank), rank)
     for mesh in (*meshes, _with_least_axes(meshes[0])):
         spec = _spec(tiles, rank, mesh)
         if spec is not None:
-            return sharding_over(NamedSharding(mesh, spec, memory_kind=memory_kind), rank)
+            return sharding_over(_spelled(NamedSharding(mesh, spec, memory_kind=memory_kind), rank), rank)
     raise CompileError(f"a result must be cut along whole axes of {meshes[0]}, got {tiles}.")
+
+
+def _spelled(named: NamedSharding, rank: int) -> NamedSharding:
+    """The sharding, of which all axes are explicit, with an entry for each dimension; otherwise itself."""
+    if not named.mesh.are_all_axes_explicit:
+        return named
+    return named.with_spec(named.spec.update((*named.spec, *[None] * (rank - len(named.spec)))))
 
 
 def _with_least_axes(mesh: Mesh) -> Mesh:

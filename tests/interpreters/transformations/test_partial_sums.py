@@ -67,9 +67,10 @@ def test_values_and_gradients_are_those_of_whole_sums(mesh, steps, cut, jitted):
         return (hnp.sin(y) * y).sum()
 
     product = lambda x, w: hnp.einsum("ij,jk->ik", x, w, out_sharding=P(unreduced={"a"}))
+    sums = lambda u: hx.reshard(u, P("a" if cut else None))
     wanted = hx.value_and_grad(lambda w, x: loss(w, x, hnp.dot, lambda y: y), (0, 1))(hnp.asarray(N), hnp.asarray(M))
     with hx.set_mesh(MESHES[mesh]):
-        f = hx.value_and_grad(lambda w, x: loss(w, x, product, lambda u: hx.reshard(u, P("a" if cut else None))), (0, 1))
+        f = hx.value_and_grad(lambda w, x: loss(w, x, product, sums), (0, 1))
         found = (hx.jit(f) if jitted else f)(put(N, "a"), put(M, None, "a"))
     for y, z in zip(hx.tree.leaves(found), hx.tree.leaves(wanted), strict=True):
         close(y, z)
@@ -123,6 +124,7 @@ def test_sums_are_made_where_they_are_read():
         assert not communicates(product, x, w)
         assert not communicates(lambda x, w: (product(x, w) + product(x, w)).T * 2, x, w)
         assert communicates(lambda x, w: hx.reshard(product(x, w), P()), x, w) == ["all-reduce"]
+        assert not communicates(lambda x: hx.reshard(x, P(unreduced={"a"})), rows)  # each device keeps its own
         assert not communicates(lambda x: lax.reduce_sum(x, (0,), out_sharding=P(unreduced={"a"})), rows)
         assert not communicates(hx.grad(lambda w, x: hnp.tanh(x @ w).sum()), shared, rows)
         assert communicates(hx.grad(lambda w, x: hnp.tanh(x @ w).sum()), put(N), rows) == ["all-reduce"]
@@ -161,7 +163,7 @@ def test_reshard_is_the_identity(before, after):
         for put_there in (lambda x: hx.reshard(x, after), hx.jit(lambda x: hx.reshard(x, after)),
                           lambda x: hx.device_put(x, after), hx.jit(lambda x: x, out_shardings=after)):
             y = put_there(x)
-            assert y.type.sharding.spec == P(*[*after, None, None][:2], unreduced=after.unreduced, reduced=after.reduced)
+            assert y.type.sharding.spec == after.update([*after, None, None][:2])
             assert y.sharding.spec.unreduced == after.unreduced
             close(y, M)
 
