@@ -84,7 +84,7 @@ def _cut(t: ArrayType, axes: Axes = ()) -> Any:
     """How a value of this type is cut, or its parts along these axes, which cut nothing else."""
     if t.cut is None:
         return None
-    entries = PartitionSpec(*entries_of(t)).restricted({*t.cut.mesh.axis_names}.difference(axes))
+    entries = tuple(PartitionSpec(*entries_of(t)).restricted({*t.cut.mesh.axis_names}.difference(axes)))
     return cut_over(t.cut.mesh, (*entries, axes) if axes else entries, reduced=t.cut.spec.reduced.difference(axes))
 
 
@@ -188,7 +188,7 @@ class _Walk:
         if op.bodied or op.effectful or not any(map(_is_hidden, outs)) or None in stated:
             return [None] * len(outs)
         try:
-            return op.as_results(result_type(op, tuple(stated)))  # type: ignore[arg-type]
+            return op.as_results(result_type(op, tuple(stated)))
         except ShardingTypeError:
             return [None] * len(outs)
 
@@ -318,7 +318,7 @@ class _Walk:
         y = reduce_sum(apart, tuple([rank + k for k, name in enumerate(have) if name not in axes]))
         return reshape(y, (*x.type.shape[:-1], _count(self.mesh, axes))) if axes else y
 
-    def product(self, op: DotGeneral, args: Sequence[int], axes: Axes) -> Any:
+    def product(self, op: Any, args: Sequence[int], axes: Axes) -> Any:
         """The parts of a product: the axes are batch dimensions, of what they cut of the dimensions summed over."""
         (lhs_inner, rhs_inner), (lhs_batch, rhs_batch) = op.dimension_numbers
         cut = self.summed(op, args)
@@ -330,7 +330,7 @@ class _Walk:
         z = perform(shared(DotGeneral, numbers, *op.fields[1:]), x.x, y.x)
         return _lanes_last(z, [*range(len(axes))])
 
-    def sum(self, op: ReduceSum, args: Sequence[int], axes: Axes) -> Any:
+    def sum(self, op: Any, args: Sequence[int], axes: Axes) -> Any:
         """The parts of a sum."""
         x = self.apart(args[0], self.summed(op, args), axes)
         gone = sorted([k for d in op.axes for k in x.inner[d]])

@@ -172,7 +172,8 @@ def _with_rows(x: Any, spec: PartitionSpec, axes: SizedAxes) -> Any:
     if spec.unreduced:
         first = eq(iota("int32", count), 0)
         rows = select_n(broadcast_in_dim(first, rows.type.shape, (0,)), zeros_like(rows), rows)
-    return rows if x.type.cut is None else reveal(rows, cut_over(x.type.cut.mesh, _of_rows(x.type.cut.spec, axes)))
+    cut = x.type.cut
+    return rows if cut is None else reveal(rows, cut_over(cut.mesh, tuple(_of_rows(cut.spec, axes))))
 
 
 def _without_rows(y: Any, spec: PartitionSpec, mesh: Any) -> Any:

@@ -157,7 +157,7 @@ def with_argument_cuts(request: TraceRequest, shardings: Sequence[Sharding | Non
     for s, t in zip(shardings, request.types):
         if s is not None and s.unreduced and (t.cut is None or t.cut.unreduced != s.unreduced):
             raise ShardingTypeError(
-                f"jit in_shardings: what is unreduced is so by its type, got {s.spec} for {t}.",
+                f"jit in_shardings: what is unreduced is so by its type, got {s} for {t}.",
                 hint="hx.device_put(x, sharding) before.",
             )
     types = tuple([
