@@ -410,7 +410,8 @@ def cut_over(
     dimension: the compiler chooses how it is cut.
     """
     spec = PartitionSpec(*entries, unreduced=unreduced, reduced=reduced).restricted(mesh.explicit_axes)
-    return NamedSharding(mesh.abstract_mesh, spec) if spec.summed_axes or {*spec} - {None} else None
+    says = mesh.explicit_axes and (spec.summed_axes or {*spec} - {None})
+    return NamedSharding(mesh.abstract_mesh, spec) if says else None
 
 
 def _check_axes(mesh: MeshAxes, spec: PartitionSpec) -> None:

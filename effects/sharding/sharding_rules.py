@@ -87,16 +87,17 @@ def hidden(mesh: AbstractMesh, t: ArrayType) -> ArrayType:
 
 def cut_results(
     name: str, rule: ShardingRule | Sequence[Sequence[Entry]], operands: Sequence[ArrayType],
-    results: Sequence[ArrayType], sums: Sequence[Sums],
+    results: Sequence[ArrayType], sums: Sequence[Sums] | None = None,
 ) -> list[ArrayType]:
     """The types of the results of the operation ``name``, cut as its rule, or the entries that it gives for each, say;
-    with the unreduced and the reduced axes of each.
+    with the unreduced and the reduced axes of each, by default none.
 
     Raises: ShardingTypeError: the operands do not fit, or the results could not be cut so.
     """
     mesh = one_mesh(name, operands)
     rows = _joined(name, rule, operands) if isinstance(rule, ShardingRule) else rule
-    return [_cut(name, t, row, mesh, operands, axes) for t, row, axes in zip(results, rows, sums)]
+    every = sums or [(frozenset(), frozenset())] * len(results)
+    return [_cut(name, t, row, mesh, operands, axes) for t, row, axes in zip(results, rows, every)]
 
 
 def summed_axes(

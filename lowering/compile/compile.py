@@ -328,7 +328,9 @@ def _donation(alias: int | None, placement: Placement) -> str:
 
 
 def _places(lowered: LoweredProgram) -> Any:
-    """Meshes and shardings of the buffers that a program takes and returns, for the runtime; None for one device."""
+    """Meshes and shardings of the buffers that a program takes and returns, and the ranks of its results, for the
+    runtime; None for one device.
+    """
     mesh, program = lowered.placement.mesh, lowered.program
     if mesh is None:
         return None
@@ -343,7 +345,7 @@ def _places(lowered: LoweredProgram) -> Any:
             (lowered.placement.arguments, program.in_types), (lowered.placement.results, program.out_types)
         )
     ]
-    return tuple(every), *ranked
+    return tuple(every), *ranked, [t.ndim for t in program.out_types]
 
 
 def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:
