@@ -34,7 +34,7 @@ from ..base.errors import (
 from ..base.immutables import OwnCopy, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import NOWHERE, Site, called_with
-from ..base.stack import BASE, Run, current, inside
+from ..base.stack import Run, current
 from ..types import dtypes
 from ..types.array_type import ArrayType, array_type
 from ..types.casting import number_data, python_number
@@ -73,10 +73,6 @@ class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
         return self._read_buffer() if value is None else value
 
     def _read_buffer(self) -> np.ndarray[Any, Any]:
-        cut = self.type.cut
-        if cut is not None and cut.unreduced:
-            with inside(BASE):
-                return LaterLayers.resharded("array", self, cut.with_spec(tuple(cut.spec))).value
         value = LaterLayers.backend.to_numpy(self._buffer, self.type)
         _set_value(self, value)
         return value
@@ -200,8 +196,7 @@ class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
         return iter([concrete(row_type, np.asarray(row)) for row in self.value])
 
     def __reduce__(self) -> Any:
-        cut = self.type.cut
-        return concrete, (self.type.cut_by(cut and cut.whole), np.array(self.value))
+        return concrete, (self.type.cut_by(self.type.cut and self.type.cut.whole), np.array(self.value))
 
 
 _set_value = setter(UnsealedArray, "_value")

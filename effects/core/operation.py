@@ -61,6 +61,7 @@ class Operation(Parametrised, ImmutableObject):
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
     answers_zero: ClassVar[bool] = False  # its adjoint, a user's rule, may not be zero for a zero cotangent
     contracts: ClassVar[bool] = False  # a contraction or convolution, which is expensive to recompute
+    summed_dims: ClassVar[Any] = ()  # of an operation with a method ``of_parts``: those of each operand that it sums
     linear_in: ClassVar[slice | None] = None  # where its cell of jvp is code: the operands in which it is linear
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     costly: ClassVar[bool] = False  # XLA computes its result once, rather than in each kernel that reads it

@@ -17,12 +17,10 @@ from ...effects.base.stack import BASE, Binding, inside, perform
 from ...effects.core.arrays import concrete
 from ...effects.core.columns import JVP, componentwise, linear_together
 from ...effects.core.named_axes import under
-from ...effects.core.operation import Operation, result_type, shared
-from ...effects.operations.dot_general import DotGeneral
+from ...effects.core.operation import Operation, result_type
 from ...effects.operations.elementwise.arithmetic import div, rem
 from ...effects.operations.elementwise.comparison import eq, select_n
 from ...effects.operations.foundations.shapes import (
-    ReduceSum,
     broadcast_in_dim,
     full,
     move_axis,
@@ -42,14 +40,14 @@ from ..batching.batch import by_batch_rule
 from ..core.record import Record
 from .shard_map import relabelled
 
-Axes = tuple[Any, ...]  # along which a value is unreduced, in the order of the mesh; () for a whole sum
+SummedAxes = tuple[Any, ...]  # along which a value is unreduced, in the order of the mesh; () for a whole sum
 
 
-class Value(NamedTuple):
+class PartialValue(NamedTuple):
     """A value of the new program: a whole sum, or with ``axes`` its parts along the last dimension."""
 
     x: Any
-    axes: Axes
+    axes: SummedAxes
 
 
 @derived_once
@@ -69,7 +67,7 @@ def _has_parts(program: Program) -> bool:
     return any(map(_axes, values)) or any(map(_has_parts, bodies))
 
 
-def _axes(t: ArrayType) -> Axes:
+def _axes(t: ArrayType) -> SummedAxes:
     """The axes along which values of this type are unreduced."""
     if t.cut is None or not t.cut.unreduced:
         return ()
@@ -80,7 +78,7 @@ def _is_hidden(t: ArrayType) -> bool:
     return t.cut is not None and t.cut.hides
 
 
-def _cut(t: ArrayType, axes: Axes = ()) -> Any:
+def _cut(t: ArrayType, axes: SummedAxes = ()) -> Any:
     """How a value of this type is cut, or its parts along these axes, which cut nothing else."""
     if t.cut is None:
         return None
@@ -96,7 +94,7 @@ def _type_of_parts(t: ArrayType) -> ArrayType:
     return plain.with_dimension(len(t.shape), _count(t.cut.mesh, axes)).cut_by(_cut(t, axes))
 
 
-def _count(mesh: Any, axes: Axes) -> int:
+def _count(mesh: Any, axes: SummedAxes) -> int:
     return prod([dict(mesh.shape_tuple)[name] for name in axes])
 
 
@@ -110,19 +108,19 @@ class _Walk:
         self.stated: list[ArrayType | None] = []  # of values: their types if nothing were hidden, where these are known
         self.supplied: list[frozenset[Any]] = []  # the axes along which their parts are there before they are summed
         self.asked: dict[int, frozenset[Any]] = {}  # those along which all that reads a hidden value asks for parts
-        self.values: list[Value] = []
+        self.values: list[PartialValue] = []
 
     def type(self, n: int) -> ArrayType:
         return self.program.consts[-1 - n].type if n < 0 else self.types[n]
 
-    def value(self, n: int) -> Value:
+    def value(self, n: int) -> PartialValue:
         if n >= 0:
             return self.values[n]
         const = self.program.consts[-1 - n]
         axes = _axes(const.type)
-        return Value(concrete(const.type.cut_by(_cut(const.type)), const.value) if axes else const, ())
+        return PartialValue(concrete(const.type.cut_by(_cut(const.type)), const.value) if axes else const, ())
 
-    def form(self, n: int) -> Axes:
+    def form(self, n: int) -> SummedAxes:
         """The axes along which a value is in parts."""
         t = self.type(n)
         return _axes(t) or tuple([name for name in t.cut.mesh.axis_names if name in self.asked[n]]) if (
@@ -133,7 +131,7 @@ class _Walk:
         run = Record(under(BASE, self.scope), "")
         with inside(run):
             xs = [run.input(t.cut_by(_cut(t))) if _axes(t) else run.input(t) for t in self.program.in_types]
-            ys = self.results(run, [Value(_taken(x, t), _axes(t)) for x, t in zip(xs, self.program.in_types)])
+            ys = self.results(run, [PartialValue(_taken(x, t), _axes(t)) for x, t in zip(xs, self.program.in_types)])
             outs = [_given(y, t) for y, t in zip(ys, self.program.out_types)]
         return run.freeze(outs, self.program.name)
 
@@ -142,10 +140,10 @@ class _Walk:
         run = Record(under(BASE, self.scope), "")
         with inside(run):
             xs = run.inputs([*map(_type_of_parts, self.program.in_types)])
-            outs = self.results(run, [Value(x, _axes(t)) for x, t in zip(xs, self.program.in_types)])
+            outs = self.results(run, [PartialValue(x, _axes(t)) for x, t in zip(xs, self.program.in_types)])
         return run.freeze(outs, self.program.name)
 
-    def results(self, run: Record, inputs: Sequence[Value]) -> list[Any]:
+    def results(self, run: Record, inputs: Sequence[PartialValue]) -> list[Any]:
         """The results of the program on these inputs, each in the form of its type."""
         program = self.program
         self.supply()
@@ -153,7 +151,7 @@ class _Walk:
         self.values = [*inputs]
         for (op, args, results, _), run.cell.site in zip(program.steps(), program.sites):
             ys = op.as_results(self.performed(op, args, results))
-            self.values += [Value(y, self.form(n)) for n, y in zip(results, ys)]
+            self.values += [PartialValue(y, self.form(n)) for n, y in zip(results, ys)]
         return [self.in_form(n, _axes(self.type(n))) for n in program.outs]
 
     # What is asked for, and what is there
@@ -163,7 +161,7 @@ class _Walk:
         for t in self.program.in_types:
             self._add(t, t, frozenset())
         for op, args, _, outs in self.program.steps():
-            if isinstance(op, ShardingConstraint):
+            if op.states_cut:
                 self._add(outs[0], self._stated(args[0]), self._supplied(args[0]))
                 continue
             made = self._would_be(op, args, outs)
@@ -208,16 +206,13 @@ class _Walk:
         """The operands in which the operation is linear, those at ``positions`` and numbers; empty: it is not."""
         return linear_together(op, positions, [len(self.type(n).shape) for n in args])
 
-    def summed(self, op: Operation, args: Sequence[int]) -> Mapping[int, Axes]:
+    def summed(self, op: Operation, args: Sequence[int]) -> Mapping[int, SummedAxes]:
         """The axes that cut each dimension over which the operation sums, by the dimension in its first operand."""
         stated = [self._stated(n) for n in args]
         if None in stated:
             return {}
-        entries = [entries_of(t) for t in stated]  # type: ignore[arg-type]
-        if isinstance(op, DotGeneral):
-            pairs = zip(*op.dimension_numbers[0])
-            return {d: entry_axes(entries[0][d]) or entry_axes(entries[1][e]) for d, e in pairs}
-        return {d: entry_axes(entries[0][d]) for d in op.axes} if isinstance(op, ReduceSum) else {}
+        axes = [[entry_axes(entries_of(t)[d]) for d in dims] for t, dims in zip(stated, op.summed_dims)]  # type: ignore[arg-type]
+        return {d: next(filter(None, each), ()) for d, *each in zip(op.summed_dims[0], *axes)} if axes else {}
 
     def ask(self) -> None:
         """Find the axes along which each hidden value is asked for in parts."""
@@ -231,7 +226,7 @@ class _Walk:
                 continue
             if not axes or op.bodied:
                 linear: Sequence[int] = ()
-            elif isinstance(op, ShardingConstraint):
+            elif op.states_cut:
                 linear = (0,)
             else:
                 linear = [] if self.makes(op, args, axes) else [i for i, n in enumerate(args) if self._supplied(n)]
@@ -259,15 +254,16 @@ class _Walk:
         if JVP.cell(type(op)) is componentwise:
             return perform(op, *[self.in_form(n, self.form(k)) for n, k in zip(args, results)])
         axes = self.form(results[0]) if results else ()
-        if isinstance(op, ShardingConstraint):
+        if op.states_cut:
             spec = [*op.sharding.spec, *[None] * (len(self.type(args[0]).shape) - len(op.sharding.spec))]
             sharding = op.sharding.with_spec(op.sharding.spec.update([*spec, axes] if axes else spec, unreduced=()))
             return perform(ShardingConstraint(sharding), self.in_form(args[0], axes))
         if not axes:
             return perform(op, *[self.in_form(n, ()) for n in args])
         if self.makes(op, args, axes):
-            made: Any = self.product(op, args, axes) if isinstance(op, DotGeneral) else self.sum(op, args, axes)
-            return self._revealed(results, (made,))[0]
+            cut = [*self.summed(op, args).values()]
+            operands = [self.apart(n, dict(zip(dims, cut)), axes) for n, dims in zip(args, op.summed_dims)]
+            return self._revealed(results, (_lanes_last(*op.of_parts(*operands)),))[0]
         linear = self.together(op, args, [i for i, n in enumerate(args) if self._supplied(n)])
         xs = [hide(self.in_form(n, axes if i in linear else ())) for i, n in enumerate(args)]
         dims = [len(x.type.shape) - 1 if i in linear else None for i, x in enumerate(xs)]
@@ -281,7 +277,7 @@ class _Walk:
         """The parts of results, cut as their types state."""
         return [reveal(y, _cut(self.type(n), self.form(n))) for n, y in zip(results, ys)]
 
-    def in_form(self, n: int, axes: Axes) -> Any:
+    def in_form(self, n: int, axes: SummedAxes) -> Any:
         """A value in parts along these axes, of those that it has, or made of the whole sum."""
         x, have = self.value(n)
         if have == axes:
@@ -311,32 +307,14 @@ class _Walk:
                 return broadcast_in_dim(places, shape, (d,))
         return full(array_type(shape, int32), 0)
 
-    def _summed(self, x: Any, have: Axes, axes: Axes) -> Any:
+    def _summed(self, x: Any, have: SummedAxes, axes: SummedAxes) -> Any:
         """The parts along ``have`` summed to those along ``axes``."""
         sizes, rank = [_count(self.mesh, (name,)) for name in have], len(x.type.shape) - 1
         apart = reshape(x, (*x.type.shape[:-1], *sizes))
         y = reduce_sum(apart, tuple([rank + k for k, name in enumerate(have) if name not in axes]))
         return reshape(y, (*x.type.shape[:-1], _count(self.mesh, axes))) if axes else y
 
-    def product(self, op: Any, args: Sequence[int], axes: Axes) -> Any:
-        """The parts of a product: the axes are batch dimensions, of what they cut of the dimensions summed over."""
-        (lhs_inner, rhs_inner), (lhs_batch, rhs_batch) = op.dimension_numbers
-        cut = self.summed(op, args)
-        x = self.apart(args[0], cut, axes)
-        y = self.apart(args[1], {e: cut[d] for d, e in zip(lhs_inner, rhs_inner)}, axes)
-        inner = ([k for d in lhs_inner for k in x.inner[d]], [k for e in rhs_inner for k in y.inner[e]])
-        batch = ([*x.lanes, *[x.inner[d][-1] for d in lhs_batch]], [*y.lanes, *[y.inner[e][-1] for e in rhs_batch]])
-        numbers = (tuple(inner[0]), tuple(inner[1])), (tuple(batch[0]), tuple(batch[1]))
-        z = perform(shared(DotGeneral, numbers, *op.fields[1:]), x.x, y.x)
-        return _lanes_last(z, [*range(len(axes))])
-
-    def sum(self, op: Any, args: Sequence[int], axes: Axes) -> Any:
-        """The parts of a sum."""
-        x = self.apart(args[0], self.summed(op, args), axes)
-        gone = sorted([k for d in op.axes for k in x.inner[d]])
-        return _lanes_last(reduce_sum(x.x, tuple(gone)), [k - sum([g < k for g in gone]) for k in x.lanes])
-
-    def apart(self, n: int, cut: Mapping[int, Axes], axes: Axes) -> _Apart:
+    def apart(self, n: int, cut: Mapping[int, SummedAxes], axes: SummedAxes) -> _Apart:
         """An operand whose dimensions are divided by the axes that cut them, of which ``axes`` become lanes."""
         x = hide(self.in_form(n, ()))
         shape: list[Any] = []
@@ -366,7 +344,7 @@ class _Apart(NamedTuple):
     operand, of which the last is what remains of it.
     """
 
-    x: Any
+    array: Any
     lanes: list[int]
     inner: dict[int, list[int]]
 

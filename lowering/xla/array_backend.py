@@ -15,6 +15,8 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import DeletedArray, ShapeMismatch
+from ...effects.base.later_layers import LaterLayers
+from ...effects.base.stack import BASE, inside
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.jax_contexts import check_transfer
 from ...effects.sharding.devices import kind_of
@@ -77,6 +79,11 @@ class XlaBackend:
     """``effects.core.array_backend.ArrayBackend`` over XLA's runtime."""
 
     def to_numpy(self, buffer: Any, type: ArrayType) -> np.ndarray[Any, Any]:
+        if type.cut is not None and type.cut.unreduced:
+            with inside(BASE):
+                whole = type.cut.with_spec(tuple(type.cut.spec))
+                summed: Any = LaterLayers.resharded("array", concrete(type, None, buffer), whole)
+            return summed.value
         shape, dtype = storage(type)
         if config.current().guarded and runtime.devices_of(buffer)[0].platform != "cpu":
             check_transfer("device_to_host", str(type))
