@@ -196,7 +196,7 @@ class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
         return iter([concrete(row_type, np.asarray(row)) for row in self.value])
 
     def __reduce__(self) -> Any:
-        return concrete, (self.type, np.array(self.value))
+        return concrete, (self.type.cut_by(self.type.cut and self.type.cut.whole), np.array(self.value))
 
 
 _set_value = setter(UnsealedArray, "_value")

@@ -94,7 +94,9 @@ WRITERS[AbstractMesh] = _abstract_mesh
 WRITERS[AbstractDevice] = lambda printer, device: _call(
     printer, "AbstractDevice", device_kind=device.device_kind, num_cores=device.num_cores, platform=device.platform
 )
-WRITERS[PartitionSpec] = lambda printer, spec: _call(printer, "P", *map(printer.value, spec))
+WRITERS[PartitionSpec] = lambda printer, spec: _call(
+    printer, "P", *map(printer.value, spec), unreduced=spec.unreduced or None, reduced=spec.reduced or None
+)
 WRITERS[NamedSharding] = _sharding
 WRITERS[SingleDeviceSharding] = _single
 WRITERS[AxisType] = WRITERS[Space] = lambda printer, kind: kind.name

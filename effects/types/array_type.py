@@ -44,7 +44,7 @@ class ArrayType(ImmutableObject, Sized):
     the value differs from device to device; along all others it is the same on each.
     ``cut``: how the value is cut over the devices of a mesh, a ``NamedSharding`` over the abstract mesh that names
     explicit axes and has an entry for each dimension; None: along no explicit axis. Where the compiler chooses, the
-    entry is UNCONSTRAINED, in texts ``8@?``.
+    entry is UNCONSTRAINED, in texts ``8@?``. Partial sums are ``f32[8]{U:a}``, values of partial cotangents ``{R:a}``.
     ``memory_space``: where the value lies, in texts ``f32<host>[3]`` where that is not the device's own memory.
     ``placed``: whether one of these three says something.
 
@@ -129,6 +129,11 @@ class ArrayType(ImmutableObject, Sized):
             return self
         return array_type(self.shape, self.dtype, self.weak, self.varying, cut, self.memory_space)
 
+    @property
+    def dual(self) -> ArrayType:
+        """The type of cotangents: partial sums where the value is whole by its type, and vice versa."""
+        return self if self.cut is None else self.cut_by(self.cut.dual)
+
     def lying_in(self, space: Space) -> ArrayType:
         """The same type of a value in this memory."""
         if space is self.memory_space:
@@ -168,9 +173,11 @@ class ArrayType(ImmutableObject, Sized):
         sizes = map(str, self.shape) if self.cut is None else self.cut.cut_sizes(self.shape)
         space = "" if self.memory_space is Space.Device else f"<{self.memory_space.value}>"
         plain = f"{short_name(self.dtype)}{space}[{','.join(sizes)}]" + ("~" if self.weak else "")
-        if not self.varying:
+        if not self.placed:
             return plain
-        return f"{plain}{{{','.join([f'{name}:{size}' for name, size in sorted(self.varying, key=str)])}}}"
+        along = [f"{name}:{size}" for name, size in sorted(self.varying, key=str)]
+        along += [] if self.cut is None else self.cut.summed_axes()
+        return f"{plain}{{{','.join(along)}}}" if along else plain
 
     __repr__ = __str__
 

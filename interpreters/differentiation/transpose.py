@@ -126,7 +126,7 @@ class _Backward:
         if part.type.varying is not varying:
             part = vary(part, varying)
             self.unreduced = True
-        cut = self.types[n].cut
+        cut = self.types[n].dual.cut
         if cut is None and n >= len(self.tape.in_types):  # inside, the cotangent of a whole value is not made whole
             cut = part.type.cut if grads[n] is None else grads[n].type.cut
         if part.type.cut is not cut:
@@ -349,7 +349,7 @@ def _transpose(
     """``_transposed`` without its cache."""
     run = Record(under(BASE, current().scope), "")
     known = [None if yes else run.input(t) for yes, t in zip(linear, program.in_types)]
-    cts = [run.input(t) if yes else None for yes, t in zip(nonzero, program.out_types)]
+    cts = [run.input(t.dual) if yes else None for yes, t in zip(nonzero, program.out_types)]
     with inside(run):
         if _uses_known_results_of_bodies(program, linear):
             program, known, cts = _without_known(program, linear, known, cts)

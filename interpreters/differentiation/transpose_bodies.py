@@ -57,7 +57,7 @@ def transpose_operation(
     if isinstance(adjoint, Program):
         return _through(adjoint, cts, operands, marks, transpose)
     carries = [typed_cotangent(cts[i], t) for i, t in adjoint.carried]
-    sums = [zeros_like(t) for t in adjoint.sums]
+    sums = [zeros_like(t.dual) for t in adjoint.sums]
     out_cts = [ct for ct in cts[op.carry :] if ct is not None]
     fixed, residuals = [operands[i] for i in adjoint.fixed], [operands[i] for i in adjoint.residuals]
     xs = (*fixed, *carries, *sums, *residuals, *out_cts)
@@ -263,17 +263,17 @@ def _body(
     linear_shared = [t for t, yes in zip(grad_types, marks.shared) if yes]
     linear_each = [t for t, yes in zip(grad_types[shared + carry :], marks.each) if yes]
     if not op.loops and live == (*summed, *sliced):  # no carries, and all branches have the same cotangents
-        types_of_live = [t for t, yes in zip([*linear_shared, *linear_each], live) if yes]
+        types_of_live = [t.dual for t, yes in zip([*linear_shared, *linear_each], live) if yes]
         if adjoint.out_types == tuple(types_of_live):
             return adjoint
     recorder = Record(BASE, "")
 
     inputs = recorder.inputs
     fixed = inputs([t for t, yes in zip(types, marks.shared) if not yes])
-    cts = inputs([t for t, yes in zip(types[shared:], carried) if yes])
-    sums = inputs([t for t, yes in zip(linear_shared, summed) if yes and op.loops])
+    cts = inputs([t.dual for t, yes in zip(types[shared:], carried) if yes])
+    sums = inputs([t.dual for t, yes in zip(linear_shared, summed) if yes and op.loops])
     residuals = inputs([t for t, yes in zip(types[shared + carry :], marks.each) if not yes])
-    out_cts = inputs([t for t, yes in zip(op.bodies[0].out_types[carry:], nonzero[carry:]) if yes])
+    out_cts = inputs([t.dual for t, yes in zip(op.bodies[0].out_types[carry:], nonzero[carry:]) if yes])
     with inside(recorder):
         grads = scattered(interpret(adjoint, [*fixed, *residuals, *cts, *out_cts]), live)
         end = len(summed) + carry

@@ -156,7 +156,7 @@ class _ReverseLoop:
     def adjoint(self, linear: Sequence[bool]) -> _LoopAdjoint:
         """The adjoint, recorded as the body of a call."""
         known = [t for t, yes in zip(self.body.in_types, self.marks) if not yes]
-        ct_types = [t for t, yes, ct in zip(self.body.out_types, self.linear_carry, self.nonzero) if yes and ct]
+        ct_types = [t.dual for t, yes, ct in zip(self.body.out_types, self.linear_carry, self.nonzero) if yes and ct]
         with inside(BASE):
             program = record(self.evaluate, [*known, *ct_types], self.body.name)
         marks = iter((*self.summed, *self.carried))
@@ -174,7 +174,7 @@ class _ReverseLoop:
         cts = scattered(xs[start:], [ct for ct, yes in zip(self.nonzero, self.linear_carry) if yes])
         carried = [ct for ct, yes in zip(cts, self.carried) if yes]
         cts = [typed_cotangent(ct, t) for ct, t in zip(carried, self.carried_types)]
-        sums = [zeros_like(t) for t in self.summed_types]
+        sums = [zeros_like(t.dual) for t in self.summed_types]
         rows = [broadcast_in_dim(c, (self.op.slots, *c.shape), range(1, c.ndim + 1)) for c in carry]
         saved = _SavedCarries(scalar(1, int32), broadcast_in_dim(scalar(0, int32), (self.op.slots,), ()), rows)
         last = self.count(shared, carry) - 1
@@ -251,8 +251,8 @@ def stride(length: Any, slots: Any) -> Any:
 
 
 def typed_cotangent(ct: Any, type: ArrayType) -> Any:
-    """The cotangent ``ct`` reduced and converted to exactly this type; zeros if it is None."""
-    return zeros_like(type) if ct is None else as_type(with_varying(ct, type.varying), type)
+    """The cotangent ``ct`` of a value of this type, reduced, and converted to exactly its dual; zeros if it is None."""
+    return zeros_like(type.dual) if ct is None else as_type(with_varying(ct, type.varying), type.dual)
 
 
 def add_cotangent(total: Any, ct: Any) -> Any:

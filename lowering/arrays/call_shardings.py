@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import BadArgument, DeviceMismatch
+from ...effects.base.errors import BadArgument, DeviceMismatch, ShardingTypeError
 from ...effects.base.stack import perform
 from ...effects.core.arrays import Array, as_array
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
@@ -150,7 +150,16 @@ def described_placement(leaves: Sequence[Any], name: str, names: Callable[[int],
 
 
 def with_argument_cuts(request: TraceRequest, shardings: Sequence[Sharding | None]) -> TraceRequest:
-    """The request of a trace on arguments whose types state the cuts and memories of these shardings."""
+    """The request of a trace on arguments whose types state the cuts and memories of these shardings.
+
+    Raises: ShardingTypeError: one says that an argument is of partial sums, which is whole.
+    """
+    for s, t in zip(shardings, request.types):
+        if s is not None and s.unreduced and (t.cut is None or t.cut.unreduced != s.unreduced):
+            raise ShardingTypeError(
+                f"jit in_shardings: what is unreduced is so by its type, got {s} for {t}.",
+                hint="hx.device_put(x, sharding) before.",
+            )
     types = tuple([
         t if s is None else t.cut_by(s.cut(t.ndim) or t.cut).lying_in(s.memory_space or t.memory_space)
         for s, t in zip(shardings, request.types)

@@ -110,6 +110,10 @@ def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str]) ->
     if sharding is None:
         return x
     sharding.check_fit("device_put", name, x.type.shape)
+    if x.type.cut is not None and x.type.cut.unreduced:
+        x = reveal(x, x.type.cut.whole)
+    if isinstance(sharding, NamedSharding) and sharding.unreduced:
+        return reveal(_put(x, sharding.with_spec(tuple(sharding.spec)), name), sharding.cut(len(x.type.shape)))
     placed = place(x, sharding)  # type: ignore[arg-type]
     kind = stated(placed.type, sharding)
     return placed if placed.type is kind else concrete(kind, placed._value, placed._buffer)

@@ -37,6 +37,7 @@ from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
+from ...interpreters.transformations.partial_sums import with_parts
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
@@ -187,7 +188,7 @@ def compile_program(
     closed, captured = close(with_defaults(program))
     closed = without_rules(closed)
     placement = placed_as_typed(settle(closed, name, placement), types)
-    closed = with_constraints(closed)
+    closed = with_constraints(with_parts(closed))
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
@@ -286,7 +287,7 @@ def lower(
     """
     check_lowerable(closed, name)
     placement = placed_as_typed(settle(closed, name, placement), closed.out_types)
-    closed = with_constraints(closed)
+    closed = with_constraints(with_parts(closed))
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
     aliases = aliases_of(pruned, [bool(donated) and donated[n] for n in used_inputs])
@@ -327,7 +328,9 @@ def _donation(alias: int | None, placement: Placement) -> str:
 
 
 def _places(lowered: LoweredProgram) -> Any:
-    """Meshes and shardings of the buffers that a program takes and returns, for the runtime; None for one device."""
+    """Meshes and shardings of the buffers that a program takes and returns, and the ranks of its results, for the
+    runtime; None for one device.
+    """
     mesh, program = lowered.placement.mesh, lowered.program
     if mesh is None:
         return None
@@ -342,7 +345,7 @@ def _places(lowered: LoweredProgram) -> Any:
             (lowered.placement.arguments, program.in_types), (lowered.placement.results, program.out_types)
         )
     ]
-    return tuple(every), *ranked
+    return tuple(every), *ranked, [t.ndim for t in program.out_types]
 
 
 def aliases_of(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:

@@ -136,7 +136,7 @@ class _Stage:
         """Shapes and dtypes of the results, in their tree."""
         jitted, types = self._call.jitted, self._call.trace.recorded.out_types
         shardings = jitted.shardings.of_results(jitted.name, self.out_tree, types)
-        return self.out_tree.unflatten([described(t, s) for t, s in zip(types, shardings)])
+        return self.out_tree.unflatten([described(t, t.cut if s is None else s) for t, s in zip(types, shardings)])
 
     @property
     def args_info(self) -> Any:

@@ -16,6 +16,8 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.caches import cached
 from ...effects.base.errors import DeletedArray, ShapeMismatch
+from ...effects.base.later_layers import LaterLayers
+from ...effects.base.stack import BASE, inside
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.jax_contexts import check_transfer
 from ...effects.sharding.devices import kind_of
@@ -84,6 +86,11 @@ class XlaBackend:
     """``effects.core.array_backend.ArrayBackend`` over XLA's runtime."""
 
     def to_numpy(self, buffer: Any, type: ArrayType) -> np.ndarray[Any, Any]:
+        if type.cut is not None and type.cut.unreduced:
+            with inside(BASE):
+                whole = type.cut.with_spec(tuple(type.cut.spec))
+                summed: Any = LaterLayers.resharded("array", concrete(type, None, buffer), whole)
+            return summed.value
         shape, dtype = storage(type)
         if config.current().guarded and runtime.devices_of(buffer)[0].platform != "cpu":
             check_transfer("device_to_host", str(type))
@@ -132,7 +139,7 @@ class XlaBackend:
             raise DeletedArray("addressable_shards: the array was deleted or donated.", hint="copy it before.")
         if runtime.named_sharding(x.buffer) is None:
             return [x]
-        part_type = x.type.update(shape=x.sharding.shard_shape(x.type.shape))
+        part_type = x.type.update(shape=x.sharding.shard_shape(x.type.shape)).cut_by(None)
         return [concrete(part_type, None, part) for part in runtime.parts_of(x.buffer)]
 
     def rows(self, x: ConcreteArray) -> list[ConcreteArray]:

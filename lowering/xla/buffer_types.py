@@ -154,21 +154,29 @@ def _hlo_sharding(named: NamedSharding, rank: int) -> Any:
 
 
 def chosen_sharding(
-    made: Any, rank: int, meshes: Sequence[Mesh], known: Sequence[BufferSharding], memory_kind: str
+    made: Any, rank: int, entries: int, meshes: Sequence[Mesh], known: Sequence[BufferSharding], memory_kind: str
 ) -> BufferSharding:
     """The sharding that XLA chose for a result, in the words of one of ``known``, or of the first mesh that has them.
 
-    Else over a mesh of the same devices with an axis for each prime factor of their number.
+    Else over a mesh of the same devices with an axis for each prime factor of their number. Over explicit axes its spec
+    has as many ``entries`` as that of the type.
     """
     tiles = xc.HloSharding.replicate() if made is None else xc.HloSharding.from_proto(made)
     for where in known:
         if where._hlo_sharding == tiles and len(where.named.spec) <= rank:
-            return sharding_over(where.named.with_memory_kind(memory_kind), rank)
+            return sharding_over(_spelled(where.named.with_memory_kind(memory_kind), entries), rank)
     for mesh in (*meshes, _with_least_axes(meshes[0])):
         spec = _spec(tiles, rank, mesh)
         if spec is not None:
-            return sharding_over(NamedSharding(mesh, spec, memory_kind=memory_kind), rank)
+            return sharding_over(_spelled(NamedSharding(mesh, spec, memory_kind=memory_kind), entries), rank)
     raise CompileError(f"a result must be cut along whole axes of {meshes[0]}, got {tiles}.")
+
+
+def _spelled(named: NamedSharding, entries: int) -> NamedSharding:
+    """The sharding, if all axes are explicit with as many entries."""
+    if not named.mesh.are_all_axes_explicit:
+        return named
+    return named.with_spec(named.spec.update((*named.spec, *[None] * (entries - len(named.spec)))))
 
 
 def _with_least_axes(mesh: Mesh) -> Mesh:

@@ -31,7 +31,7 @@ else:
     mlir_modules = LazyModule("handlax.lowering.xla.mlir_modules")
 
 ResultType: TypeAlias = tuple[Sequence[int], Any]
-Places: TypeAlias = tuple[Sequence[Mesh], Sequence[BufferSharding], Sequence[BufferSharding | None]]
+Places: TypeAlias = tuple[Sequence[Mesh], Sequence[BufferSharding], Sequence[BufferSharding | None], Sequence[int]]
 KEEPS_BARRIERS = not JAXLIB_VERSION.startswith("0.10.")  # whether barriers hold until kernels are fused
 _STARVES = JAXLIB_VERSION.startswith("0.10.")  # whether collectives of two programs may wait for each other's threads
 
@@ -69,13 +69,16 @@ class Executable:
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
 
     def _sharded(
-        self, meshes: Sequence[Mesh], arguments: Sequence[BufferSharding], wanted: Sequence[BufferSharding | None]
+        self, meshes: Sequence[Mesh], arguments: Sequence[BufferSharding], wanted: Sequence[BufferSharding | None],
+        ranks: Sequence[int],
     ) -> Any:
-        """The shardings of the results: as wanted, else as XLA chose, in the words of an argument if it can."""
+        """The shardings of the results: as wanted, else as XLA chose, in the words of an argument if it can. ``ranks``:
+        of the results, of which buffers have further dimensions for the words of keys.
+        """
         chosen = self.loaded.get_output_shardings() or [None] * len(self.results)
         return tuple([
-            known or chosen_sharding(made, len(kind.shape), meshes, arguments, memory)
-            for known, made, kind, memory in zip(wanted, chosen, self.results, self._memory_kinds())
+            known or chosen_sharding(made, len(kind.shape), rank, meshes, arguments, memory)
+            for known, made, kind, rank, memory in zip(wanted, chosen, self.results, ranks, self._memory_kinds())
         ])  # XLA has a sharding for a program without results too
 
     def _memory_kinds(self) -> Sequence[str]:
