@@ -577,5 +577,5 @@ def test_what_all_devices_gather_is_the_same_on_each(check_vma):
     check(g, (X, X, X), X)
     weighted = lambda x: sum([(hnp.sin(y) * (k + 1)).sum() for k, y in enumerate(g(x))])
     close(hx.jit(hx.grad(weighted))(X), 6 * np.cos(X))
-    with pytest.raises(errors.BadArgument, match="to must be .*, got 'other'"):
+    with pytest.raises(errors.BadArgument, match=r"to must be .*, got 'other'"):
         over(lambda x: lax.all_gather(x, "a", to="other"), P("a"), P("a"))(X)
