@@ -118,6 +118,7 @@ STATE |= {
     "effects.programs.program:Builder._equal": "one record: constants by value",
     "effects.programs.program:Builder._numbers": "one record: the numbers of constants",
     "effects.programs.program:Builder.inlined_blocks": "one record: part of the tape",
+    "interpreters.transformations.partial_sums:_Walk.asked": "one pass: a program",
     "interpreters.differentiation.linearize_bodies:_TapedRest.repeated": "one pass: a body",
     "interpreters.differentiation.linearize_bodies:_TapedRest.residuals": "one pass: a body",
     "interpreters.differentiation.partial_eval:Splitter.cheap": "one pass: a program",
