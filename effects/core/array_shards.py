@@ -86,6 +86,11 @@ class OnDevices:
         return self.sharding.is_fully_replicated
 
     @property
+    def _is_here(self) -> bool:
+        """Whether this process holds all of the data."""
+        return self.is_fully_addressable or (self.is_fully_replicated and self.sharding.has_addressable_devices)
+
+    @property
     def addressable_shards(self) -> list[Shard]:
         """The part of each device of this process."""
         return [shard for shard in self.global_shards if is_addressable(shard.device)]

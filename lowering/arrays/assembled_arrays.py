@@ -31,7 +31,8 @@ def make_array_from_callback(
         make_array_from_callback(x.shape, s, lambda index: x[index]) == x
 
     Raises: ShapeMismatch: a shard has the wrong shape, or the shape cannot be cut so. DTypeMismatch: shards have
-    several dtypes, or are random keys and ``dtype`` is another one.
+    several dtypes, or are random keys and ``dtype`` is another one. BadArgument: the process holds no shard, and
+    ``dtype`` is not given.
     """
     where, converts = "make_array_from_callback", dtype is not None and not isinstance(dtype, ExtendedDType)
     sharding.check_fit(where, lambda: "the array", tuple(shape))
@@ -43,10 +44,14 @@ def make_array_from_callback(
             data = data_callback(index)
             made[key] = _known(np.asarray(data, dtype) if converts else data)
         shards.append(made[key])
-    if not shards:
-        raise BadArgument(f"{where}: this process must have a device of the sharding, it has none.")
+    if not shards and dtype is None:
+        raise BadArgument(
+            f"{where}: dtype must be given in a process that has no device of the sharding, got None.",
+            hint="the same one in every process, such as dtype=float.",
+        )
     _check_dtypes(where, shards, dtype)
-    return _assemble(where, tuple(shape), sharding, [shard.value for shard in shards], shards[0].type.dtype)
+    kind = shards[0].type.dtype if shards else canonical(dtype)
+    return _assemble(where, tuple(shape), sharding, [shard.value for shard in shards], kind)
 
 
 def make_array_from_process_local_data(
@@ -175,7 +180,7 @@ def _assemble(
     """The array of these shards, one for each device of this process, in order; of random keys their key data."""
     _check_shards(where, shape, sharding, [part.shape[: len(shape)] for part in parts])
     kind = array_type(shape, dtype)
-    if sharding.num_devices == 1 and not hasattr(sharding, "mesh"):
+    if parts and sharding.num_devices == 1 and not hasattr(sharding, "mesh"):
         (device,) = sharding._device_assignment
         note_placement(device, sharding.memory_kind)
         here = runtime.sharding(device, sharding.memory_kind)

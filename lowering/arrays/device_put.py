@@ -11,10 +11,12 @@ import numpy as np
 from ...effects.base.config import current
 from ...effects.base.errors import BadArgument, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
-from ...effects.base.stack import BASE, STACK, perform
+from ...effects.base.later_layers import LaterLayers
+from ...effects.base.stack import BASE, STACK, perform, runs
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, from_numpy
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.jax_contexts import check_transfer, explicit_transfers
+from ...effects.operations.foundations.put_on import PutOn
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
 from ...effects.operations.foundations.to_memory import in_memory
 from ...effects.sharding.mesh import Mesh
@@ -22,6 +24,7 @@ from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDe
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.trees import pytrees
 from ...effects.types.array_type import Space, stated
+from ...interpreters.differentiation.jvp import JvpBox
 from ..compile.placement import over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
@@ -42,6 +45,7 @@ def device_put(
         device_put(x, d) == x
 
     Inside of a program it is ``with_sharding_constraint``; a single device is then chosen when that is compiled.
+    Cotangents of what is put on a device are put back on that of ``x``.
 
     Args:
         device: a device, a sharding, a PartitionSpec over the mesh in force, a memory (``memory.Space``), or a tree of
@@ -103,6 +107,8 @@ def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str]) ->
         with explicit_transfers():
             _guard(leaf, x, sharding)
     if STACK.get() is not BASE:
+        if isinstance(sharding, SingleDeviceSharding) and not any([run.records_everything for run in runs()]):
+            return perform(PutOn(sharding, _device_of(x)), x)
         x = perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
         return x if sharding is None else in_memory(x, sharding.memory_space)
     if x.run is not None:
@@ -110,9 +116,25 @@ def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str]) ->
     if sharding is None:
         return x
     sharding.check_fit("device_put", name, x.type.shape)
-    placed = place(x, sharding)  # type: ignore[arg-type]
+    return _placed(x, sharding)
+
+
+def _placed(x: Any, sharding: Sharding) -> ConcreteArray:
+    """``place``, with a type that states it."""
+    placed = place(x, sharding)
     kind = stated(placed.type, sharding)
     return placed if placed.type is kind else concrete(kind, placed._value, placed._buffer)
+
+
+LaterLayers.placed = staticmethod(_placed)
+
+
+def _device_of(x: Any) -> SingleDeviceSharding | None:
+    """Where a value lies of which derivatives are taken, if it is known and on one device."""
+    while isinstance(x, JvpBox):
+        x = x.primal
+    sharding = x.sharding if isinstance(x, ConcreteArray) else None
+    return sharding if isinstance(sharding, SingleDeviceSharding) else None
 
 
 def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
@@ -157,14 +179,14 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
 
 def put_like(y: Any, x: Any, device: Any = None) -> Any:
     """``y`` on ``device``; without one, on the devices of ``x`` where these are known: cut as ``x`` is, if both have
-    one shape, and whole where ``x`` is.
+    one shape, and whole where ``x`` is; in the same memory.
     """
     if device is None and isinstance(x, Array):
         alike = x.type.shape == y.type.shape
         if isinstance(x, ConcreteArray) and x.committed and (alike or x.sharding.is_fully_replicated):
             device = x.sharding if alike or not isinstance(x.sharding, NamedSharding) else x.sharding.with_spec(())
         elif x.run is not None and alike:
-            return reveal(y, x.type.cut)
+            return in_memory(reveal(y, x.type.cut), x.type.memory_space)
     return y if device is None else device_put(y, device)
 
 

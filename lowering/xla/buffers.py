@@ -147,6 +147,8 @@ def spread_parts(parts: Sequence[np.ndarray[Any, Any]], kind: Aval, where: Buffe
     """The buffer of this type whose part on each device of this process is given; they are no longer written."""
     copies = {id(part): part if part.flags.c_contiguous else part.copy() for part in parts}
     devices = where._internal_device_list.addressable_device_list
+    if not parts:
+        return assemble([], kind, where)
     return _device_put(kind, where, [copies[id(part)] for part in parts], [*devices], True, False, _ALIAS, True)
 
 
