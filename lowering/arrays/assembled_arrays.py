@@ -140,7 +140,9 @@ def make_array_from_single_device_arrays(
     _check_shards(where, shape, cut, [x.type.shape for x in parts])
     over(cut.mesh)
     kind = stated(array_type(shape, parts[0].type.dtype), cut)
-    return concrete(kind, None, runtime.assemble([x.buffer for x in parts], *_stored(kind, cut)))
+    held, where = _stored(kind, cut)
+    row_major = [runtime.copy_to(x.buffer, runtime.laid_out(x.buffer._sharding, len(held.shape))) for x in parts]
+    return concrete(kind, None, runtime.assemble(row_major, held, where))
 
 
 def own_part(x: Any) -> ConcreteArray:

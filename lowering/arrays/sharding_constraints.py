@@ -9,6 +9,7 @@ from ...effects.base.errors import BadArgument, ShardingTypeError
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, current, perform
 from ...effects.core.arrays import Array, as_array
+from ...effects.operations.foundations.layout_constraint import LayoutConstraint
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, hide
 from ...effects.sharding.layout import Layout
 from ...effects.sharding.mesh import AbstractMesh
@@ -90,25 +91,23 @@ LaterLayers.hidden = staticmethod(hidden)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """The arrays of a tree with these layouts, also inside of programs: arrays are row-major, so that it is ``x``.
+    """The arrays of a tree with these layouts inside of programs; under ``vmap`` the lanes are the slowest dimension.
 
-        with_layout_constraint(x, Layout(major_to_minor=(0, 1))) == x
+        with_layout_constraint(x, Layout(major_to_minor=(1, 0))) == x
 
     Args:
         layouts: a layout, or a tree of them, a prefix of ``x``.
 
-    Raises: TreeMismatch: it is no prefix. BadArgument: a leaf is no layout, has another rank, or is not row-major.
+    Raises: TreeMismatch: it is no prefix. BadArgument: a leaf is no layout, or arrays of the type cannot have it.
     """
     leaves, tree = pytrees.flatten(x)
     wanted = pytrees.broadcast_prefix(layouts, x, lambda leaf: isinstance(leaf, Layout), what="with_layout_constraint")
     values = [as_array(leaf) for leaf in leaves]
     for value, layout in zip(values, wanted):
-        if not isinstance(layout, Layout) or len(layout.major_to_minor) != value.ndim:
-            raise BadArgument(
-                f"with_layout_constraint: a Layout of rank {value.ndim} is needed, got {layout} for {value.type}."
-            )
-        layout.need_row_major("with_layout_constraint")
-    return pytrees.unflatten(tree, values)
+        if not isinstance(layout, Layout):
+            raise BadArgument(f"with_layout_constraint: a Layout is needed, got {layout!r} for {value.type}.")
+        layout.check("with_layout_constraint", value.type)
+    return pytrees.unflatten(tree, [perform(LayoutConstraint(y), x) for x, y in zip(values, wanted)])
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

@@ -37,6 +37,7 @@ from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
+from ..xla.array_backend import note_placement
 from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
@@ -83,6 +84,11 @@ class LoadedExecutable:
         self.aliases = aliases if placement.mesh is None else _kept(aliases, program, used_inputs, executable)
         self.placement = placement
         self.places = executable.arguments or _on_one_device(executable.devices[0], program, used_inputs)
+        if executable.layouts:
+            ranks = [len(storage(program.in_types[n])[0]) for n in used_inputs]
+            self.places = tuple(map(runtime.laid_out, self.places, ranks, executable.layouts))
+        for where in (*self.places, *executable.shardings):
+            note_placement(executable.devices[0], layout=runtime.layout_of(where))
         self.executable = executable
         self.device = executable.devices[0]
         self.execute_committed = launch(executable.bind())
@@ -193,8 +199,7 @@ def compile_program(
             raise escaped_box_error(x)
     if captured and donated:
         donated = (*[False] * len(captured), *donated)
-    if captured and placement.arguments:
-        placement = placement._replace(arguments=(*map(_sharding_of, captured), *placement.arguments))
+    placement = placement.after([*map(_sharding_of, captured)])
     settings = config.current()
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
@@ -299,8 +304,7 @@ def lower(
     tokens = [""] * (len(emitted.in_types) - len(aliases))
     with _checked(closed):
         module = lower_program(
-            emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (),
-            placement.arguments, placement.results, placement.mesh, placement.platform,
+            emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (), placement
         )
     return LoweredProgram(module, emitted, used_inputs, aliases, placement)
 
@@ -320,10 +324,11 @@ def _checked(program: Program) -> Iterator[None]:
 
 
 def _donation(alias: int | None, placement: Placement) -> str:
-    """The attribute of an input in whose memory a result is: over a mesh XLA finds one that is cut alike."""
+    """The attribute of an input in whose memory a result is; XLA finds one that is cut and laid out alike."""
     if alias is None:
         return ""
-    return f"tf.aliasing_output = {alias} : i32" if placement.mesh is None else "jax.buffer_donor = true"
+    alike = placement.mesh is None and not (placement.argument_layouts or placement.result_layouts)
+    return f"tf.aliasing_output = {alias} : i32" if alike else "jax.buffer_donor = true"
 
 
 def _places(lowered: LoweredProgram) -> Any:

@@ -20,7 +20,6 @@ from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete, duplicate
 from ...effects.core.columns import EVALUATE, LOWER
-from ...effects.operations.foundations.put_on import PutOn
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import AbstractMesh
 from ...interpreters.analysis.liveness import liveness
@@ -47,8 +46,8 @@ def plan(program: Program) -> Plan | None:
     op = program.ops[0] if len(program.ops) == 1 else None
     if op is not None and op.bodied and not EVALUATE.has(type(op)):
         return Plan(inf, 0, lambda: partial(_evaluate_bodied, program))
-    if isinstance(op, PutOn):
-        return Plan(inf, 0, lambda: lambda x: (op.placed(x),))
+    if op is not None and op.placed is not None:
+        return Plan(inf, 0, lambda: lambda *operands: (op.placed(*operands),))
     accelerated = _accelerated()
     if not (PLACED or accelerated):
         return _by_estimate(program)

@@ -354,6 +354,8 @@ class Jitted:
         where = committed(buffers, self.name, names) if PLACED and self.device is None else None
         placement = self.placement(args, kwargs, leaves, where, names)
         is_committed = placement is not None  # to what ``jit`` or the arguments say
+        if self.sharded:
+            placement = self.shardings.with_layouts(placement, args, request.types, shardings_of(leaves), names)
         entry = self.entry(request, placement, self.donated_leaves(args, kwargs, partition) if self.donate else ())
         if entry is None:
             return self.nested(request, leaves, args, kwargs)

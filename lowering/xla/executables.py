@@ -19,7 +19,17 @@ from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
 from ..clients.platforms import COUNTS, register_lapack
 from ..clients.processes import Connection, connection
 from ..clients.runtime_access import CURRENT_HOST_CALL, REFUSALS, check_access, empty_in_children
-from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
+from .buffer_types import (
+    Aval,
+    BufferSharding,
+    Device,
+    aval,
+    chosen_layout,
+    chosen_sharding,
+    laid_out,
+    layout_of,
+    sharding,
+)
 from .buffers import Buffer
 
 if TYPE_CHECKING:
@@ -43,7 +53,9 @@ class Executable:
     types: the caller ensures the types.
     """
 
-    __slots__ = ("_joint", "arguments", "blob", "devices", "execute", "loaded", "results", "shardings", "text")
+    __slots__ = (
+        "_joint", "arguments", "blob", "devices", "execute", "layouts", "loaded", "results", "shardings", "text"
+    )
 
     def __init__(
         self,
@@ -59,12 +71,20 @@ class Executable:
         self.text = text
         self.devices = tuple(devices)
         self.results = tuple(aval(shape, dtype) for shape, dtype in results)
-        self.arguments: tuple[BufferSharding, ...] = () if places is None else tuple(places[1])
+        asked = (b"mhlo.layout_mode" if isinstance(text, bytes) else "mhlo.layout_mode") in text  # type: ignore[operator]
+        # of each argument; empty: all are row-major
+        self.layouts = tuple(map(chosen_layout, loaded.get_parameter_layouts())) if asked else ()
+        where: Sequence[BufferSharding] = () if places is None else places[1]
+        self.arguments: tuple[BufferSharding, ...] = tuple(where)
         # of each result
-        self.shardings: tuple[BufferSharding, ...] = (
-            tuple([sharding(self.devices[0], kind) for kind in self._memory_kinds()])
+        made = (
+            [sharding(self.devices[0], kind) for kind in self._memory_kinds()]
             if places is None else self._sharded(*places)
         )
+        if asked:
+            layouts = map(chosen_layout, loaded.get_output_layouts())
+            made = [laid_out(s, len(t.shape), layout) for s, t, layout in zip(made, self.results, layouts)]
+        self.shardings: tuple[BufferSharding, ...] = tuple(made)
         self._joint: tuple[frozenset[int], str, int] | None = None  # who meets in the program, once it was launched
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
 
@@ -91,7 +111,8 @@ class Executable:
         """
         execute = self.loaded.execute_sharded
         pairs = zip(self.results, self.shardings, strict=True)
-        handlers = [_result_handler(kind, where, committed) for kind, where in pairs]
+        # an array in a layout of its own is committed, so that no program takes it for a row-major one
+        handlers = [_result_handler(kind, where, committed or layout_of(where) is not None) for kind, where in pairs]
         if len(self.devices) > 1 and _STARVES and self.devices[0].platform == "cpu":
             execute = _one_after_the_other(execute)
         if not all(map(is_addressable, self.devices)):

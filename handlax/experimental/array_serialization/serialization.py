@@ -28,6 +28,7 @@ from ...effects.sharding.named_sharding import Bounds, Sharding, bounds
 from ...effects.types.dtypes import canonicalize_dtype
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ...lowering.arrays.assembled_arrays import make_array_from_callback
+from ...lowering.arrays.device_put import device_put
 from ...lowering.clients.agreement import together
 from ...lowering.jit.devices import process_count, process_index
 
@@ -142,7 +143,7 @@ async def async_deserialize(
     if isinstance(in_type, ShapeDtypeStruct):
         dtype = in_type.dtype if dtype is None else dtype
         in_type = in_type.sharding
-    sharding = in_type.row_major_sharding("async_deserialize") if isinstance(in_type, Format) else in_type
+    sharding = in_type.sharding if isinstance(in_type, Format) else in_type
     if not isinstance(sharding, Sharding):
         raise UnknownSharding(f"async_deserialize: a sharding is needed, got {sharding!r}.",
                               hint="NamedSharding(mesh, P()).")
@@ -163,7 +164,8 @@ async def async_deserialize(
         return data.astype(wanted)
 
     parts = dict(zip(places, await asyncio.gather(*map(part, places))))
-    return make_array_from_callback(shape, sharding, lambda index: parts[bounds(index, shape)])
+    made = make_array_from_callback(shape, sharding, lambda index: parts[bounds(index, shape)])
+    return device_put(made, in_type) if isinstance(in_type, Format) else made  # type: ignore[no-any-return]
 
 
 class BytesInFlight:
