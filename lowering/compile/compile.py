@@ -31,6 +31,8 @@ from ...effects.programs.program_cache import scopes_in
 from ...effects.programs.unhandled_effects import unhandled
 from ...effects.sharding.devices import kind_of
 from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
+from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.cut_constraints import with_constraints
 from ...interpreters.analysis.repeats import with_boundaries
@@ -38,7 +40,7 @@ from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
 from ..xla.array_backend import note_placement
-from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
+from ..xla.host_callbacks import HostCall, HostCallLaunch, Inspection, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .executable_cache import ExecutableCache
@@ -232,6 +234,11 @@ def _compile(
     start = time.perf_counter()
     results, places = [storage(t) for t in lowered.program.out_types], _places(lowered)
     folder = config.current().compilation_cache_dir
+    if len(placement.devices) == 1:
+        mesh, (device,) = placement.mesh, placement.devices
+        whole = SingleDeviceSharding(device) if mesh is None else NamedSharding(mesh, PartitionSpec())
+        for call in [call for call in calls if isinstance(call, Inspection)]:
+            call(whole)
     with _checked(closed):
         if load is not None:
             executable = load(text, devices=placement.devices, results=results, options=options, places=places)
@@ -247,7 +254,7 @@ def _compile(
     if calls or effects:
         place = executable.arguments[-1] if executable.arguments else runtime.sharding(executable.devices[0])
         place = place if is_ordered(closed) else None
-        failing = [call for call in calls if call.types is not None]
+        failing = [call for call in calls if isinstance(call, HostCall) and call.types is not None]
         launch = lambda execute: HostCallLaunch(execute, effects, place, failing)
     return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, placement, executable, launch)
 

@@ -12,16 +12,16 @@ from ...effects.sharding.layout import AutoLayout, Layout
 from ...effects.sharding.mesh import MeshAxes, sdy_axis
 from ...effects.sharding.named_sharding import Sharding
 from ...effects.types.array_type import ArrayType, Space
-from ..xla.host_callbacks import HostCall
+from ..xla.host_callbacks import HostCall, Inspection
 from .emitter import Emitter, function, identifier
 from .placement import ANYWHERE, Placement
 
 
 class StablehloModule(NamedTuple):
-    """A module: its text, and its host functions."""
+    """A module: its text, and the functions that it calls, or the compiler."""
 
     text: str
-    calls: tuple[HostCall, ...]
+    calls: tuple[HostCall | Inspection, ...]
 
 
 class EntryEmitter(Emitter):

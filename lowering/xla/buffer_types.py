@@ -195,19 +195,23 @@ def _hlo_sharding(named: NamedSharding, rank: int) -> Any:
 def chosen_sharding(
     made: Any, rank: int, meshes: Sequence[Mesh], known: Sequence[BufferSharding], memory_kind: str
 ) -> BufferSharding:
-    """The sharding that XLA chose for a result, in the words of one of ``known``, or of the first mesh that has them.
-
-    Else over a mesh of the same devices with an axis for each prime factor of their number.
-    """
+    """The sharding that XLA chose for a result, in the words of one of ``known``, else of the meshes."""
     tiles = xc.HloSharding.replicate() if made is None else xc.HloSharding.from_proto(made)
     for where in known:
         if where._hlo_sharding == tiles and len(where.named.spec) <= rank:
             return sharding_over(where.named.with_memory_kind(memory_kind), rank)
+    return sharding_over(in_words_of_meshes(tiles, rank, meshes).with_memory_kind(memory_kind), rank)
+
+
+def in_words_of_meshes(tiles: Any, rank: int, meshes: Sequence[Mesh]) -> NamedSharding:
+    """XLA's sharding over the first mesh whose axes cut so, else over one of the same devices with an axis for each
+    prime factor of their number.
+    """
     for mesh in (*meshes, _with_least_axes(meshes[0])):
-        spec = _spec(tiles, rank, mesh)
+        spec = PartitionSpec() if tiles.is_manual() else _spec(tiles, rank, mesh)
         if spec is not None:
-            return sharding_over(NamedSharding(mesh, spec, memory_kind=memory_kind), rank)
-    raise CompileError(f"a result must be cut along whole axes of {meshes[0]}, got {tiles}.")
+            return NamedSharding(mesh, spec)
+    raise CompileError(f"a value must be cut along whole axes of {meshes[0]}, got {tiles}.")
 
 
 def _with_least_axes(mesh: Mesh) -> Mesh:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...effects.base.caches import cached, per_process, process_lock
-from ...effects.base.errors import BadCall, CompileError, ProcessesDiffer
+from ...effects.base.errors import BadCall, CompileError, HandlaxError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
 from ...effects.sharding.devices import is_addressable
 from ...effects.sharding.mesh import Mesh
@@ -26,6 +26,7 @@ from .buffer_types import (
     aval,
     chosen_layout,
     chosen_sharding,
+    in_words_of_meshes,
     laid_out,
     layout_of,
     sharding,
@@ -274,9 +275,12 @@ def compile(
     COUNTS["compile"] += 1
     try:
         if calls:
-            module = _with_host_calls(str(text), devices[0].platform)
+            asked = [(i, _Answers(call, places[0])) for i, call in enumerate(calls) if places and hasattr(call, "rank")]
+            module = _with_host_calls(_with_inspections(str(text), asked), devices[0].platform)
             collect_garbage()
             loaded = backend_compile_and_load(client, module, devices, built, list(calls))
+            for error in [error for _, answers in asked for error in answers.errors]:
+                raise type(error)(error.what) from error.__cause__  # of the line that compiles
         else:
             loaded = backend_compile_and_load(client, text, devices, built)
     except _jax.JaxRuntimeError as error:
@@ -310,6 +314,29 @@ def _with_host_calls(text: str, platform: str) -> Any:
     """
     target = "xla_ffi_python_cpu_callback" if platform == "cpu" else "xla_ffi_python_gpu_callback"
     return mlir_modules.parsed(text.replace("@handlax_host_call(", f"@{target}("))
+
+
+class _Answers:
+    """What XLA calls with its sharding of a value, and what the user's function then raised."""
+
+    def __init__(self, call: Any, meshes: Sequence[Mesh]):
+        self.call = call
+        self.meshes = meshes
+        self.errors: list[HandlaxError] = []
+
+    def __call__(self, tiles: Any) -> None:
+        try:
+            self.call(in_words_of_meshes(tiles, self.call.rank, self.meshes))
+        except HandlaxError as error:
+            self.errors.append(error)
+
+
+def _with_inspections(text: str, asked: Sequence[tuple[int, _Answers]]) -> str:
+    """The text with XLA's names of the functions that it calls while it compiles; they must live until it has."""
+    for number, answers in asked:
+        name = "".join([f"\\{byte:02X}" for byte in xc.encode_inspect_sharding_callback(answers)])
+        text = text.replace(f'"handlax_inspection_{number}"', f'"{name}"')
+    return text
 
 
 def deserialize(
