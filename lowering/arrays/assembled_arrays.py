@@ -11,6 +11,7 @@ from ...effects.base.errors import BadArgument, DeviceMismatch, DTypeMismatch, S
 from ...effects.core.arrays import ConcreteArray, as_array, concrete, from_numpy
 from ...effects.operations.foundations.shapes import canonical_shape
 from ...effects.sharding.devices import is_addressable
+from ...effects.sharding.layout import Format
 from ...effects.sharding.named_sharding import Bounds, NamedSharding, Sharding, bounds
 from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type, stated
@@ -19,21 +20,27 @@ from ..compile.placement import over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
-from .device_put import destination
+from .device_put import destination, device_put
 from .requested_shardings import over_mesh
 
 
 def make_array_from_callback(
-    shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any = None
+    shape: Sequence[int], sharding: Sharding | Format, data_callback: Callable[[Any], Any], dtype: Any = None
 ) -> ConcreteArray:
     """The array whose shard at each ``index`` (a tuple of slices) that this process holds is ``data_callback(index)``.
 
         make_array_from_callback(x.shape, s, lambda index: x[index]) == x
 
+    ``sharding`` may be a format.
+
     Raises: ShapeMismatch: a shard has the wrong shape, or the shape cannot be cut so. DTypeMismatch: shards have
     several dtypes, or are random keys and ``dtype`` is another one. BadArgument: the process holds no shard, and
     ``dtype`` is not given.
     """
+    if isinstance(sharding, Format):
+        row_major = make_array_from_callback(shape, sharding.sharding, data_callback, dtype)
+        laid_out: ConcreteArray = device_put(row_major, sharding)
+        return laid_out
     where, converts = "make_array_from_callback", dtype is not None and not isinstance(dtype, ExtendedDType)
     sharding.check_fit(where, lambda: "the array", tuple(shape))
     made: dict[Bounds, ConcreteArray] = {}
@@ -67,6 +74,8 @@ def make_array_from_process_local_data(
     Raises: BadShape: ``global_shape`` is none.
     ShapeMismatch: the local data do not have the size of this process's shards.
     """
+    if isinstance(sharding, Format):
+        return device_put(make_array_from_process_local_data(sharding.sharding, local_data, global_shape), sharding)
     target = destination("make_array_from_process_local_data", sharding)
     if global_shape is None or _is_shape(global_shape):
         return pytrees.map(lambda x: _of_local_data(target, x, global_shape), local_data)
@@ -117,13 +126,17 @@ def _of_local_data(sharding: Sharding, x: Any, global_shape: Sequence[int] | Non
 
 
 def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+    shape: Sequence[int], sharding: Sharding | Format, arrays: Sequence[Any], *, dtype: Any = None
 ) -> ConcreteArray:
     """The array whose shards are the given arrays, each on its device; nothing is copied.
 
     Raises: DeviceMismatch: they are not on this process's devices of the sharding, one on each.
     ShapeMismatch: one does not have the shape of a shard.
     """
+    if isinstance(sharding, Format):
+        made = make_array_from_single_device_arrays(shape, sharding.sharding, arrays, dtype=dtype)
+        laid_out: ConcreteArray = device_put(made, sharding)
+        return laid_out
     where = "make_array_from_single_device_arrays"
     cut, shape = over_mesh(sharding), tuple(shape)
     devices = [device for device in cut._device_assignment if is_addressable(device)]

@@ -16,6 +16,7 @@ from ...effects.base.stack import BASE, STACK, perform, runs
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, from_numpy
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.jax_contexts import check_transfer, explicit_transfers
+from ...effects.operations.foundations.layout_constraint import LayoutConstraint
 from ...effects.operations.foundations.put_on import PutOn
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
 from ...effects.operations.foundations.to_memory import in_memory
@@ -49,8 +50,9 @@ def device_put(
     Cotangents of what is put on a device are put back on that of ``x``.
 
     Args:
-        device: a device, a sharding, a PartitionSpec over the mesh in force, a memory (``memory.Space``), or a tree of
-            them, a prefix of ``x``; without it arrays stay where they are, and numbers become arrays.
+        device: a device, a sharding, a format, a PartitionSpec over the mesh in force, a memory (``memory.Space``), or
+            a tree of them, a prefix of ``x``; without it arrays stay where they are, and numbers become arrays. Without
+            a format that says otherwise, they become row-major.
         donate: whether the arrays may be deleted. may_alias: False: an array that is there already is copied, too.
             Each for all arrays, or a tree of them, a prefix of ``x``.
 
@@ -107,17 +109,19 @@ def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str], fo
     if current().guarded and STACK.get() is BASE:
         with explicit_transfers():
             _guard(leaf, x, sharding)
+    layout = form.layout_of("device_put", x.type) if isinstance(form, Format) else None
     if STACK.get() is not BASE:
         if isinstance(sharding, SingleDeviceSharding) and not any([run.records_everything for run in runs()]):
             return perform(PutOn(sharding, _device_of(x)), x)
         x = perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
+        x = perform(LayoutConstraint(layout), x) if isinstance(layout, Layout) else x
         return x if sharding is None else in_memory(x, sharding.memory_space)
     if x.run is not None:
         raise escaped_box_error(x)
     if sharding is None:
         return x
     sharding.check_fit("device_put", name, x.type.shape)
-    return _placed(x, sharding, form.layout_of("device_put", x.type) if isinstance(form, Format) else None)
+    return _placed(x, sharding, layout)
 
 
 def _placed(x: Any, sharding: Sharding, layout: Any = None) -> ConcreteArray:
@@ -154,7 +158,7 @@ def place(x: ConcreteArray, sharding: Sharding, layout: Layout | None = None) ->
     named, device = isinstance(sharding, NamedSharding), sharding._device_assignment[0]
     if named:
         over(sharding.mesh)  # type: ignore[attr-defined]
-        where = runtime.sharding_over(sharding, len(storage(x.type)[0]), layout)
+        where = runtime.sharding_over(sharding, len(storage(x.type)[0]), layout)  # type: ignore[arg-type]
     else:
         where = runtime.sharding(device, sharding.memory_kind, layout)
     note_placement(device, sharding.memory_kind, layout)

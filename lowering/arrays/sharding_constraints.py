@@ -8,7 +8,7 @@ from typing import Any
 from ...effects.base.errors import BadArgument, ShardingTypeError
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, current, perform
-from ...effects.core.arrays import Array, as_array
+from ...effects.core.arrays import Array, as_array, type_of
 from ...effects.operations.foundations.layout_constraint import LayoutConstraint
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, hide
 from ...effects.sharding.layout import Layout
@@ -17,7 +17,7 @@ from ...effects.sharding.partition_spec import UNCONSTRAINED
 from ...effects.sharding.sharding_rules import entries_of
 from ...effects.trees import pytrees
 from ..compile.placement import over
-from .requested_shardings import for_leaves, leaf_name, over_mesh
+from .requested_shardings import for_leaves, layouts_for_leaves, leaf_name, over_mesh
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -46,7 +46,8 @@ def _resharded(where: str, x: Any, shardings: Any, asserts: bool = False) -> Any
     if None in wanted:
         raise BadArgument(f"{where}: each array needs a sharding, got None.", hint="leave it out of x.")
     placed = []
-    for i, (leaf, sharding) in enumerate(zip(leaves, wanted)):
+    layouts = layouts_for_leaves(where, shardings, x, [*map(type_of, leaves)]) or (None,) * len(leaves)
+    for i, (leaf, sharding, asked) in enumerate(zip(leaves, wanted, layouts)):
         cut = over_mesh(sharding)
         over(cut.mesh)  # later calls must check their arguments' devices
         value = as_array(leaf)
@@ -63,7 +64,8 @@ def _resharded(where: str, x: Any, shardings: Any, asserts: bool = False) -> Any
                     f"{where}: along explicit axes it asserts how a value is cut, got {value.type} and {cut.spec}.",
                     hint="hx.reshard(x, spec) cuts it so.",
                 )
-        placed.append(perform(ShardingConstraint(cut), value))
+        laid_out = perform(LayoutConstraint(asked), value) if isinstance(asked, Layout) else value
+        placed.append(perform(ShardingConstraint(cut), laid_out))
     return pytrees.unflatten(tree, placed)
 
 

@@ -89,8 +89,8 @@ class LoadedExecutable:
         if executable.layouts:
             ranks = [len(storage(program.in_types[n])[0]) for n in used_inputs]
             self.places = tuple(map(runtime.laid_out, self.places, ranks, executable.layouts))
-        for where in (*self.places, *executable.shardings):
-            note_placement(executable.devices[0], layout=runtime.layout_of(where))
+        for layout in filter(None, map(runtime.layout_of, (*self.places, *executable.shardings))):
+            note_placement(executable.devices[0], layout=layout)
         self.executable = executable
         self.device = executable.devices[0]
         self.execute_committed = launch(executable.bind())

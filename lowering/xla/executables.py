@@ -254,14 +254,15 @@ def compile(
     results: Sequence[ResultType],
     options: Mapping[str, Any] | None = None,
     places: Places | None = None,
-    calls: Sequence[Callable[..., tuple[Any, ...]]] = (),
+    calls: Sequence[Callable[..., Any]] = (),
 ) -> Executable:
     """Compile StableHLO text (or bytecode) for ``devices``, one partition on each.
 
     Args:
         results: shape and dtype of each output of ``@main``, which are not checked.
         calls: the host functions that the program calls by their index in this sequence; each maps NumPy arrays, which
-            it may keep, to a tuple of arrays. The executable keeps the functions alive.
+            it may keep, to a tuple of arrays. The executable keeps the functions alive. XLA calls one with a ``rank``
+            while it compiles the program, with the sharding of a value.
         options: XLA's debug options by name, such as ``{"xla_cpu_enable_fast_math": True}``.
         places: the mesh of the devices, the sharding of each argument and of each result, where None lets XLA choose;
             without it all are on the first device.

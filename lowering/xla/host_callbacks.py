@@ -18,7 +18,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -143,12 +143,14 @@ _LOCK = process_lock()  # of the pending tokens
 _NUMBERED = re.compile(r"handlax callback failure (\d+)")
 
 
-class Inspection(NamedTuple):
+class Inspection:
     """The operation that is called with the sharding of a value of this rank, while its program is compiled."""
 
-    op: Any
-    rank: int
-    types: None = None
+    __slots__ = ("op", "rank")
+
+    def __init__(self, op: Any, rank: int):
+        self.op = op
+        self.rank = rank
 
     def __call__(self, sharding: Sharding) -> None:
         self.op.inspected(sharding)

@@ -18,7 +18,7 @@ class LayoutConstraint:
     sharding_rule = alike
 
     def result_type(op, x):
-        op.layout.check(op.name, x)
+        op.layout.check("layout_constraint", x)
         return x
 
     def evaluate(op, x):

@@ -28,7 +28,6 @@ from ...effects.sharding.named_sharding import Bounds, Sharding, bounds
 from ...effects.types.dtypes import canonicalize_dtype
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ...lowering.arrays.assembled_arrays import make_array_from_callback
-from ...lowering.arrays.device_put import device_put
 from ...lowering.clients.agreement import together
 from ...lowering.jit.devices import process_count, process_index
 
@@ -164,8 +163,7 @@ async def async_deserialize(
         return data.astype(wanted)
 
     parts = dict(zip(places, await asyncio.gather(*map(part, places))))
-    made = make_array_from_callback(shape, sharding, lambda index: parts[bounds(index, shape)])
-    return device_put(made, in_type) if isinstance(in_type, Format) else made  # type: ignore[no-any-return]
+    return make_array_from_callback(shape, in_type, lambda index: parts[bounds(index, shape)])
 
 
 class BytesInFlight:

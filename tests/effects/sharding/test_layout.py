@@ -160,6 +160,19 @@ def test_parts_of_any_layout_are_one_array():
     parts = [hx.device_put(X[i], Format(COLUMNS, SingleDeviceSharding(d))) for d, i in indices.items()]
     y = hx.make_array_from_single_device_arrays(X.shape, CUT, parts)
     assert y.format == Format(ROWS, CUT) and np.array_equal(y, X) and np.array_equal(y + 1, X + 1)
+    form = Format(COLUMNS, CUT)
+    for made in (hx.make_array_from_single_device_arrays(X.shape, form, parts),
+                 hx.make_array_from_callback(X.shape, form, lambda index: X[index]),
+                 hx.make_array_from_process_local_data(form, X)):
+        assert made.format == form and np.array_equal(made, X)
+
+
+@pytest.mark.parametrize("place", [hx.device_put, hx.lax.with_sharding_constraint])
+def test_inside_of_a_program_a_format_is_a_constraint(place):
+    for where in (CUT, HERE):
+        f = hx.jit(lambda x, where=where: place(x * 2, Format(COLUMNS, where)))
+        assert "@LayoutConstraint" in f.lower(X).as_text() and np.array_equal(f(X), 2 * X)
+    assert place is hx.device_put or np.array_equal(place(X, Format(COLUMNS, CUT)), X)
 
 
 @pytest.mark.parametrize(("layout", "message"), [
