@@ -37,6 +37,7 @@ _NAMES = {
         "reduce_window_max reduce_window_min reduce_window_sum window_argmax window_argmin",
     "handlax.experimental.sparse.todense": "todense",
     "handlax.interpreters.inspection.explain_handlers": "clause_answers clause_performs",
+    "handlax.interpreters.inspection.sharding_picture": "inspect_sharding",
     "handlax.interpreters.library.effectful.error_values": "debug_check reported",
     "handlax.interpreters.library.effectful.failures": "check",
     "handlax.interpreters.library.effectful.harvest": "sow",
