@@ -175,10 +175,10 @@ class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
         return format(value, spec)
 
     def __repr__(self) -> str:
+        if self._buffer is not None and not self._is_here:
+            return f"Array(shape={self.type.shape}, dtype={self.type.dtype})"
         if isinstance(self.type.dtype, dtypes.ExtendedDType):
             return f"Array({self.type.shape}, dtype={self.type.dtype}) overlaying:\n{self.value}"
-        if self._buffer is not None and not (self.is_fully_addressable or self.is_fully_replicated):
-            return f"Array(shape={self.type.shape}, dtype={self.type.dtype.name})"
         text = np.array2string(self.value, separator=", ", prefix="Array(", suffix=")")
         shape = "" if self.size or self.type.shape == (0,) else f", shape={self.type.shape}"
         weak = ", weak_type=True" if self.type.weak else ""

@@ -73,6 +73,7 @@ class Operation(Parametrised, ImmutableObject):
     states_cut: ClassVar[bool] = False  # its result_type says how results are cut over a mesh; it has no sharding rule
     is_view: ClassVar[bool] = False  # compiled, results are the operands' memory, read otherwise
     keeps_memory: ClassVar[bool] = False  # operands may lie in the host's memory; others are read in the device's
+    placed: ClassVar[Any] = None  # of one that moves arrays between devices: the function of concrete ones that does so
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply

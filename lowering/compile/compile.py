@@ -31,6 +31,8 @@ from ...effects.programs.program_cache import scopes_in
 from ...effects.programs.unhandled_effects import unhandled
 from ...effects.sharding.devices import kind_of
 from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
+from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.cut_constraints import with_constraints
 from ...interpreters.analysis.repeats import with_boundaries
@@ -38,7 +40,8 @@ from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
 from ...interpreters.transformations.partial_sums import with_parts
-from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
+from ..xla.array_backend import note_placement
+from ..xla.host_callbacks import HostCall, HostCallLaunch, Inspection, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .executable_cache import ExecutableCache
@@ -84,6 +87,11 @@ class LoadedExecutable:
         self.aliases = aliases if placement.mesh is None else _kept(aliases, program, used_inputs, executable)
         self.placement = placement
         self.places = executable.arguments or _on_one_device(executable.devices[0], program, used_inputs)
+        if executable.layouts:
+            ranks = [len(storage(program.in_types[n])[0]) for n in used_inputs]
+            self.places = tuple(map(runtime.laid_out, self.places, ranks, executable.layouts))
+        for layout in filter(None, map(runtime.layout_of, (*self.places, *executable.shardings))):
+            note_placement(executable.devices[0], layout=layout)
         self.executable = executable
         self.device = executable.devices[0]
         self.execute_committed = launch(executable.bind())
@@ -194,8 +202,7 @@ def compile_program(
             raise escaped_box_error(x)
     if captured and donated:
         donated = (*[False] * len(captured), *donated)
-    if captured and placement.arguments:
-        placement = placement._replace(arguments=(*map(_sharding_of, captured), *placement.arguments))
+    placement = placement.after([*map(_sharding_of, captured)])
     settings = config.current()
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
@@ -228,6 +235,11 @@ def _compile(
     start = time.perf_counter()
     results, places = [storage(t) for t in lowered.program.out_types], _places(lowered)
     folder = config.current().compilation_cache_dir
+    if len(placement.devices) == 1:
+        mesh, (device,) = placement.mesh, placement.devices
+        whole = SingleDeviceSharding(device) if mesh is None else NamedSharding(mesh, PartitionSpec())
+        for call in [call for call in calls if isinstance(call, Inspection)]:
+            call(whole)
     with _checked(closed):
         if load is not None:
             executable = load(text, devices=placement.devices, results=results, options=options, places=places)
@@ -243,7 +255,7 @@ def _compile(
     if calls or effects:
         place = executable.arguments[-1] if executable.arguments else runtime.sharding(executable.devices[0])
         place = place if is_ordered(closed) else None
-        failing = [call for call in calls if call.types is not None]
+        failing = [call for call in calls if isinstance(call, HostCall) and call.types is not None]
         launch = lambda execute: HostCallLaunch(execute, effects, place, failing)
     return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, placement, executable, launch)
 
@@ -300,8 +312,7 @@ def lower(
     tokens = [""] * (len(emitted.in_types) - len(aliases))
     with _checked(closed):
         module = lower_program(
-            emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (),
-            placement.arguments, placement.results, placement.mesh, placement.platform,
+            emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (), placement
         )
     return LoweredProgram(module, emitted, used_inputs, aliases, placement)
 
@@ -321,10 +332,11 @@ def _checked(program: Program) -> Iterator[None]:
 
 
 def _donation(alias: int | None, placement: Placement) -> str:
-    """The attribute of an input in whose memory a result is: over a mesh XLA finds one that is cut alike."""
+    """The attribute of an input in whose memory a result is; XLA finds one that is cut and laid out alike."""
     if alias is None:
         return ""
-    return f"tf.aliasing_output = {alias} : i32" if placement.mesh is None else "jax.buffer_donor = true"
+    alike = placement.mesh is None and not (placement.argument_layouts or placement.result_layouts)
+    return f"tf.aliasing_output = {alias} : i32" if alike else "jax.buffer_donor = true"
 
 
 def _places(lowered: LoweredProgram) -> Any:

@@ -46,6 +46,8 @@ def plan(program: Program) -> Plan | None:
     op = program.ops[0] if len(program.ops) == 1 else None
     if op is not None and op.bodied and not EVALUATE.has(type(op)):
         return Plan(inf, 0, lambda: partial(_evaluate_bodied, program))
+    if op is not None and op.placed is not None:
+        return Plan(inf, 0, lambda: lambda *operands: op.as_results(op.placed(*operands)))
     accelerated = _accelerated()
     if not (PLACED or accelerated):
         return _by_estimate(program)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ...effects.base import config
 from ...effects.base.errors import DeviceMismatch
 from ...effects.programs.program import Program, derived_once
+from ...effects.sharding.layout import AutoLayout, Layout
 from ...effects.sharding.mesh import Mesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
@@ -26,13 +27,16 @@ class Placement(NamedTuple):
     """The devices of a program, one partition on each, and the shardings of its arguments and results.
 
     ``mesh`` is None where all is on one device. Over a mesh an argument without a sharding is whole on every device,
-    and the compiler chooses the sharding of a result that has none. ``()`` stands for no sharding at all.
+    and the compiler chooses the sharding of a result that has none. ``()`` stands for no sharding at all. On one device
+    a result may have a sharding for its memory. What has no layout is row-major.
     """
 
     devices: tuple[Any, ...]
     mesh: MeshAxes | None = None
     arguments: tuple[NamedSharding | None, ...] = ()
-    results: tuple[NamedSharding | None, ...] = ()
+    results: tuple[Any, ...] = ()
+    argument_layouts: tuple[Layout | AutoLayout | None, ...] = ()
+    result_layouts: tuple[Layout | AutoLayout | None, ...] = ()
 
     @property
     def shardings(self) -> tuple[NamedSharding | None, ...]:
@@ -50,15 +54,31 @@ class Placement(NamedTuple):
         """The placement of a program that takes the arguments ``used`` alone, from the memory of the devices, and
         further ones that are whole, and that has ``tokens`` more results, whole too.
         """
+        more, layouts = (None,) * (arguments - len(used)), self.argument_layouts
+        placement = self._replace(
+            argument_layouts=(*[layouts[n] for n in used], *more) if layouts else (),
+            result_layouts=(*self.result_layouts, *(None,) * tokens) if self.result_layouts else (),
+        )
         if self.mesh is None:
-            return self
+            return placement._replace(results=(*self.results, *(None,) * tokens) if self.results else ())
         whole = NamedSharding(self.mesh, PartitionSpec())  # type: ignore[arg-type]
         given = [self.arguments[n] if self.arguments else None for n in used]
         taken = [whole if s is None else s.update(memory_kind=None) for s in given]
-        return self._replace(
-            arguments=(*taken, *[whole] * (arguments - len(used))),
+        return placement._replace(
+            arguments=(*taken, *[whole] * len(more)),
             results=(*(self.results or (None,) * results), *[whole] * tokens),
         )
+
+    def after(self, captured: Sequence[NamedSharding | None]) -> Placement:
+        """The placement of a program that takes captured arrays of these shardings before its arguments."""
+        return self._replace(
+            arguments=(*captured, *self.arguments) if self.arguments else (),
+            argument_layouts=(*(None,) * len(captured), *self.argument_layouts) if self.argument_layouts else (),
+        )
+
+
+ANYWHERE = Placement(())
+"""The placement on one device, which may be any."""
 
 
 def on_device(device: Any) -> Placement:
@@ -161,7 +181,9 @@ def committed(buffers: Iterable[Any], what: str, names: Any = None) -> Placement
         return None
     shardings = [None if buffer is None else runtime.named_sharding(buffer) for buffer in buffers]
     mesh = next((sharding.mesh for sharding in shardings if sharding is not None), None)
-    return on_device(devices[0]) if mesh is None else over(mesh, shardings)
+    where = on_device(devices[0]) if mesh is None else over(mesh, shardings)
+    layouts = tuple([None if buffer is None else runtime.layout_of(buffer._sharding) for buffer in buffers])
+    return where._replace(argument_layouts=layouts) if any(layouts) else where
 
 
 def _shown(devices: tuple[Any, ...]) -> str:

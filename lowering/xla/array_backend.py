@@ -21,6 +21,7 @@ from ...effects.base.stack import BASE, inside
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.jax_contexts import check_transfer
 from ...effects.sharding.devices import kind_of
+from ...effects.sharding.layout import Layout
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType, Space
@@ -57,12 +58,14 @@ def default_device() -> Any:
     return device
 
 
-def note_placement(device: Any, memory_kind: str | None = None) -> None:
-    """Record that arrays may be on ``device``; checks of devices begin if there are others, or other memories."""
+def note_placement(device: Any, memory_kind: str | None = None, layout: Any = None) -> None:
+    """Record that arrays may be on ``device``; checks of where they are begin if there are other devices, memories or
+    layouts.
+    """
     if PLACED:
         return
     elsewhere = memory_kind is not None and memory_kind != runtime.sharding(device)._memory_kind
-    if elsewhere or not runtime.is_only_device(device, first_device()):
+    if elsewhere or layout is not None or not runtime.is_only_device(device, first_device()):
         PLACED.append(device)
         for listener in ON_PLACED:
             listener()
@@ -131,6 +134,9 @@ class XlaBackend:
             return named
         return _on_one(runtime.device_of(buffer), buffer._sharding._memory_kind)
 
+    def layout(self, buffer: Any) -> Layout | None:
+        return runtime.layout_of(buffer._sharding)
+
     def is_committed(self, buffer: Any) -> bool:
         return runtime.is_committed(buffer)
 
@@ -150,7 +156,7 @@ class XlaBackend:
             where = sharding.with_spec(PartitionSpec(*tuple(sharding.spec)[1:]))
             place: Any = partial(runtime.spread, where=runtime.sharding_over(where, len(storage(kind)[0])))
         else:
-            place = partial(runtime.put_at, where=x.buffer._sharding)
+            place = partial(runtime.put_at, where=runtime.laid_out(x.buffer._sharding, kind.ndim))
         return [concrete(kind, None, place(np.asarray(row))) for row in x.value]
 
     def pointer(self, buffer: Any) -> int:

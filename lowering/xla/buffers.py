@@ -18,7 +18,7 @@ from ...effects.types.array_type import ArrayType, Shape
 from ..clients.jaxlib_modules import xc
 from ..clients.processes import connection
 from ..clients.runtime_access import REFUSALS, check_access
-from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, named_sharding, sharding
+from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, layout_of, named_sharding, sharding
 from .jax_import_guard import without_jax
 
 Buffer: TypeAlias = Any
@@ -67,11 +67,6 @@ def put(array: Any, device: Device, *, copy: bool = True) -> Buffer:
     return putter(device, copy=copy)(array)
 
 
-def copy_to_device(buffer: Buffer, device: Device) -> Buffer:
-    """A buffer of equal elements on ``device``; the same buffer where it is on ``device`` already."""
-    return copy_to(buffer, sharding(device))
-
-
 def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
     """Whether a program that takes an argument from ``where`` can take this buffer."""
     own = buffer._sharding
@@ -81,16 +76,7 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
         same = own._internal_device_list == where._internal_device_list and own._hlo_sharding == where._hlo_sharding
     else:
         same = not hasattr(own, "named") and not hasattr(where, "named") and own._device == where._device
-    return bool(same and own._memory_kind == where._memory_kind)
-
-
-def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
-    """The function that brings buffers or NumPy arrays like ``x`` to ``where``; None where ``x`` lies there."""
-    if type(x) is not np.ndarray:
-        return None if lies_at(x, where) else lambda buffer: copy_to(buffer, where)
-    if hasattr(where, "named"):
-        return lambda array: put_at(array, where, copy=True)
-    return putter(where._device, committed=False)
+    return bool(same and own._memory_kind == where._memory_kind and layout_of(own) == layout_of(where))
 
 
 place_of = attrgetter("_sharding", "_committed")
@@ -105,21 +91,9 @@ def places_of(buffers: Sequence[Any]) -> list[Any]:
         return [None if type(b) is np.ndarray else place_of(b) for b in buffers]
 
 
-def copy_to(buffer: Buffer, where: BufferSharding) -> Buffer:
-    """A buffer of equal elements that lies and is cut as ``where`` says; the same buffer where it does so already."""
-    if lies_at(buffer, where):
-        return buffer
-    kind = buffer.aval
-    over_many = hasattr(where, "named") or named_sharding(buffer) is not None
-    if over_many or where._device.client is not device_of(buffer).client:
-        return put_at(to_numpy(buffer, kind.dtype, kind.shape), where)
-    return _device_put(kind, where, [buffer], [where._device], True, False, _ALIAS, True)
-
-
-def copied_to(buffer: Buffer, where: BufferSharding) -> Buffer:
-    """A committed buffer of equal elements that lies as ``where`` says, in memory of its own."""
-    moved = copy_to(buffer, where)
-    return assemble([duplicate(buffer)], buffer.aval, where) if moved is buffer else moved
+def moved_to_device(buffer: Buffer, where: BufferSharding) -> Buffer:
+    """A buffer of one device, copied to a device and memory of the same client."""
+    return _device_put(buffer.aval, where, [buffer], [where._device], True, False, _ALIAS, True)
 
 
 def put_at(array: np.ndarray[Any, Any], where: BufferSharding, *, copy: bool = False) -> Buffer:
@@ -163,6 +137,8 @@ def spread_parts(parts: Sequence[np.ndarray[Any, Any]], kind: Aval, where: Buffe
     """The buffer of this type whose part on each device of this process is given; they are no longer written."""
     copies = {id(part): part if part.flags.c_contiguous else part.copy() for part in parts}
     devices = where._internal_device_list.addressable_device_list
+    if not parts:
+        return assemble([], kind, where)
     return _device_put(kind, where, [copies[id(part)] for part in parts], [*devices], True, False, _ALIAS, True)
 
 
@@ -212,7 +188,7 @@ def _to_numpy_by_copy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.
         array = buffer._to_np_array_did_copy()[0]
     elif named is not None:
         array = _gather(buffer, dtype, shape)
-    elif dtype not in PACKED and device_of(buffer).platform == "cpu":
+    elif dtype not in PACKED and device_of(buffer).platform == "cpu" and layout_of(buffer._sharding) is None:
         array = _view_memory(buffer, dtype, shape)
     else:
         with without_jax():
@@ -250,8 +226,9 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
         parts = buffer._arrays
     shape = named_sharding(buffer).shard_shape(buffer.aval.shape)  # type: ignore[union-attr]
     kind = aval(shape, buffer.aval.dtype)
-    memory, devices = buffer._sharding._memory_kind, buffer._sharding._internal_device_list.addressable_device_list
-    return [part._rewrap_with_aval_and_sharding(kind, sharding(device, memory)) for part, device in zip(parts, devices)]
+    own = buffer._sharding
+    places = [sharding(d, own._memory_kind, own.layout) for d in own._internal_device_list.addressable_device_list]
+    return [part._rewrap_with_aval_and_sharding(kind, place) for part, place in zip(parts, places)]
 
 
 def _view_memory(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:

@@ -142,7 +142,7 @@ async def async_deserialize(
     if isinstance(in_type, ShapeDtypeStruct):
         dtype = in_type.dtype if dtype is None else dtype
         in_type = in_type.sharding
-    sharding = in_type.row_major_sharding("async_deserialize") if isinstance(in_type, Format) else in_type
+    sharding = in_type.sharding if isinstance(in_type, Format) else in_type
     if not isinstance(sharding, Sharding):
         raise UnknownSharding(f"async_deserialize: a sharding is needed, got {sharding!r}.",
                               hint="NamedSharding(mesh, P()).")
@@ -163,7 +163,7 @@ async def async_deserialize(
         return data.astype(wanted)
 
     parts = dict(zip(places, await asyncio.gather(*map(part, places))))
-    return make_array_from_callback(shape, sharding, lambda index: parts[bounds(index, shape)])
+    return make_array_from_callback(shape, in_type, lambda index: parts[bounds(index, shape)])
 
 
 class BytesInFlight:
