@@ -45,7 +45,7 @@ from ..xla.host_callbacks import HostCall, HostCallLaunch, Inspection, calls_hos
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .executable_cache import ExecutableCache
-from .placement import Placement, meshes, placed_as_typed, settle
+from .placement import Placement, meshes, placed_as_typed, settle, where_all_lie
 from .stablehlo_modules import StablehloModule, lower_program
 
 if TYPE_CHECKING:
@@ -195,14 +195,17 @@ def compile_program(
     types = program.out_types
     closed, captured = close(with_defaults(program))
     closed = without_rules(closed)
-    placement = placed_as_typed(settle(closed, name, placement), types)
+    placement = settle(closed, name, placement)
+    if not placement.devices:  # types name a mesh, whose devices constants may know
+        placement = where_all_lie(program, ()) or placement
+    placement = placed_as_typed(placement, types)
     closed = with_constraints(with_parts(closed))
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
     if captured and donated:
         donated = (*[False] * len(captured), *donated)
-    placement = placement.after([*map(_sharding_of, captured)])
+    placement = placement.after([*map(_sharding_of, captured)], len(closed.in_types) - len(captured))
     settings = config.current()
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations

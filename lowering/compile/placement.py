@@ -69,10 +69,15 @@ class Placement(NamedTuple):
             results=(*(self.results or (None,) * results), *[whole] * tokens),
         )
 
-    def after(self, captured: Sequence[NamedSharding | None]) -> Placement:
-        """The placement of a program that takes captured arrays of these shardings before its arguments."""
+    def after(self, captured: Sequence[NamedSharding | None], count: int) -> Placement:
+        """The placement of a program that takes captured arrays of these shardings before its ``count`` arguments.
+
+        Arrays on other devices are brought to these.
+        """
+        known = [s if s is not None and s._device_assignment == self.devices else None for s in captured]
+        given = self.arguments or (None,) * count
         return self._replace(
-            arguments=(*captured, *self.arguments) if self.arguments else (),
+            arguments=(*known, *given) if self.arguments or any(known) else (),
             argument_layouts=(*(None,) * len(captured), *self.argument_layouts) if self.argument_layouts else (),
         )
 
@@ -155,6 +160,27 @@ def placed_as_typed(placement: Placement, types: Sequence[ArrayType]) -> Placeme
     given = placement.results or (None,) * len(types)
     stated = [None if t.cut is None or t.cut.hides else t.cut.update(mesh=mesh) for t in types]
     return placement._replace(results=tuple([a if a is not None else b for a, b in zip(given, stated)]))
+
+
+@derived_once
+def constants(program: Program) -> tuple[Any, ...]:
+    """The arrays that a program has as constants, and those of its bodies."""
+    bodies = [body for op in program.ops if op.bodied for body in op.bodies]  # type: ignore[attr-defined]
+    return (*program.consts, *[const for body in bodies for const in constants(body)])
+
+
+def where_all_lie(program: Program, operands: Sequence[Any]) -> Placement | None:
+    """The placement on the devices to which operands or constants are committed; None where none is. Raises:
+    DeviceMismatch: they are committed to different devices.
+    """
+    held = constants(program)
+    names = lambda n: "a captured array" if n < len(held) else f"operand {n - len(held)}"
+    where = committed([getattr(x, "_buffer", None) for x in (*held, *operands)], program.name, names)
+    if where is None or not held:
+        return where
+    return where._replace(
+        arguments=where.arguments[len(held) :], argument_layouts=where.argument_layouts[len(held) :]
+    )
 
 
 def committed(buffers: Iterable[Any], what: str, names: Any = None) -> Placement | None:

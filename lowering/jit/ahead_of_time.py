@@ -181,7 +181,7 @@ class Traced(_Stage):
         call = self._call
         closed, captured = close(with_defaults(self.program))
         donated = [*[False] * len(captured), *call.marks] if call.donated else ()
-        placement = call.placement and call.placement.after([None] * len(captured))
+        placement = call.placement and call.placement.after([None] * len(captured), 0)
         jitted = call.jitted
         return lower(closed, module_name(self.fun_name), donated, jitted.keep_unused, placement, jitted.options)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pyrsistent import pmap
 
-from ...effects.base.errors import need_function
+from ...effects.base.errors import CompileError, need_function
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.control.branches import Cond
@@ -273,7 +273,8 @@ def _integers(text: str) -> list[int]:
 
 
 _IOTA_GROUPS = re.compile(r"\breplica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_MESH_GROUPS = re.compile(r"\breplica_groups=mesh\[([^\]]*)\] ?\{([^}]*)\}")
+_MESH_GROUPS = re.compile(r"\breplica_groups=mesh\[([^\]]*)\](?:, device_ids=\(([^{]*)\))? ?\{([^}]*)\}")
+_IOTA = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
 
 
 def _groups(attributes: str) -> Sequence[Sequence[int]] | None:
@@ -282,21 +283,33 @@ def _groups(attributes: str) -> Sequence[Sequence[int]] | None:
         replica_groups={{0,1},{2,3}}
         replica_groups=[2,2]<=[4]            the rows of what is counted in this shape, and transposed: T(1,0)
         replica_groups=mesh['a'=2,'b'=2] {'b'}    along these axes, or parts of them: 'b':(1)2
+        replica_groups=mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}    of devices in this order
+
+    Raises: CompileError: they are in another form.
     """
     iota, along = _IOTA_GROUPS.search(attributes), _MESH_GROUPS.search(attributes)
     if iota:
-        shape, order = _integers(iota[2]), _integers(iota[3] or "")
-        numbers = np.arange(prod(shape)).reshape(shape)
-        return numbers.transpose(order or None).reshape(_integers(iota[1])).tolist()
+        return _counted(iota[2], iota[3]).reshape(_integers(iota[1])).tolist()
     if along:
         sizes = {name: int(size) for name, size in re.findall(r"('[^']*')=(\d+)", along[1])}
         devices = np.arange(prod(sizes.values()))
         first, count = devices, 1  # the first device of the group of each
-        for name, before, part in re.findall(r"('[^']*')(?::\((\d+)\)(\d+))?", along[2]):
+        for name, before, part in re.findall(r"('[^']*')(?::\((\d+)\)(\d+))?", along[3]):
             names = [*sizes]
             size = int(part or sizes[name])
             inner = sizes[name] // (int(before or 1) * size)
             stride = inner * prod([sizes[each] for each in names[names.index(name) + 1 :]])
             first, count = first - devices // stride % size * stride, count * size
-        return np.argsort(first, kind="stable").reshape(-1, count).tolist()
-    return _tuples("replica_groups", attributes) or None
+        counted = _IOTA.fullmatch(along[2] or "")
+        order = _counted(*counted.groups()) if counted else np.array(_integers(along[2])) if along[2] else devices
+        return order[np.argsort(first, kind="stable")].reshape(-1, count).tolist()
+    groups = _tuples("replica_groups", attributes) or None
+    if groups is None and re.search(r"\breplica_groups=(?!\{\})", attributes):
+        raise CompileError(f"costs: the groups of a collective must be in a known form, got {attributes}.")
+    return groups
+
+
+def _counted(shape: str, order: str | None) -> np.ndarray[Any, Any]:
+    """The numbers 0, 1, ... in this shape, its dimensions in this order, as a vector."""
+    sizes = _integers(shape)
+    return np.arange(prod(sizes)).reshape(sizes).transpose(_integers(order or "") or None).reshape(-1)

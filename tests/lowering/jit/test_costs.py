@@ -178,6 +178,8 @@ GROUPS = {
     "replica_groups=mesh['a'=2,'b'=2] {'b'}": [[0, 1], [2, 3]],
     "replica_groups=mesh['a'=2,'b'=2] {'a'}": [[0, 2], [1, 3]],
     "replica_groups=mesh['a'=2,'b'=2] {'a','b'}": [[0, 1, 2, 3]],
+    "replica_groups=mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)) {'a'}": [[0, 1, 2, 3], [4, 5, 6, 7]],
+    "replica_groups=mesh['a'=2,'b'=2], device_ids=(3,1,2,0) {'b'}": [[3, 1], [2, 0]],
     "replica_groups=mesh['a'=8] {'a':(1)2}": [[0, 4], [1, 5], [2, 6], [3, 7]],
     "replica_groups=mesh['a'=8] {'a':(2)2}": [[0, 2], [1, 3], [4, 6], [5, 7]],
 }
@@ -186,3 +188,11 @@ GROUPS = {
 @pytest.mark.parametrize("text", GROUPS)
 def test_the_groups_of_a_collective_are_read_in_each_form(text):
     assert _groups(f"channel_id=1, {text}, use_global_device_ids=true") == GROUPS[text]
+
+
+def test_a_collective_along_the_last_axis_of_a_mesh_is_of_that_axis():  # whose devices XLA may list in another order
+    mesh = abstract((2, 4), ("d", "m"))
+    whole = hx.NamedSharding(mesh, hx.P())
+    product = lambda a, b: hnp.matmul(a, b, out_sharding=whole)
+    sent = hx.costs(product)(f32(mesh, (8, 8), None, "m"), f32(mesh, (8, 8), "m")).sent
+    assert {axis: cost.bytes for (axis, _), cost in sent.items()} == {("m", 4): 384}
