@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismatch
 from ..base.source_locations import user_site
-from ..base.stack import current, inside, perform
+from ..base.stack import inside, perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
-from ..core.named_axes import Axis, SizedAxis, under
+from ..core.named_axes import Axis, SizedAxis, in_bodies_of
 from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.equation_views import with_constants
 from ..programs.higher_order import HigherOrder, record_body
@@ -91,14 +91,14 @@ def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> lis
 def _diverging(program: Program, varying: frozenset[SizedAxis]) -> Program:
     in_types = [t.along(t.varying | varying) for t in program.in_types]
     if in_types != [*program.in_types]:
-        ops = [_over_diverging(op, varying) if op.bodied else op for op in program.ops]
+        ops = [_with_diverging_bodies(op, varying) if op.bodied else op for op in program.ops]
         parts = (program.args, program.types, program.outs, program.consts, program.sites, program.name)
         program = record_body(Program(program.in_types, ops, *parts), in_types, program.name)
     return with_types(program, [t.along(t.varying | varying) for t in program.out_types])
 
 
-def _over_diverging(op: Any, varying: frozenset[SizedAxis]) -> Any:
-    with inside(under(current(), () if op.binds is None else (op.binds,))):
+def _with_diverging_bodies(op: Any, varying: frozenset[SizedAxis]) -> Any:
+    with inside(in_bodies_of(op)):
         return op.map_bodies(lambda body: _diverging(body, varying))
 
 
