@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismatch
 from ..base.source_locations import user_site
-from ..base.stack import perform
+from ..base.stack import inside, perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
-from ..core.named_axes import Axis, SizedAxis
+from ..core.named_axes import Axis, SizedAxis, in_bodies_of
 from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.equation_views import with_constants
 from ..programs.higher_order import HigherOrder, record_body
@@ -79,16 +79,27 @@ def with_recorded_constants(where: str, program: Program, consts: Sequence[Any])
 
 
 def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:
-    """The programs recorded again with all inputs and results varying along the mesh axes ``varying``.
+    """The programs recorded again with all inputs and results varying along the mesh axes ``varying``, sub-programs too.
 
     These are the axes of the value by which each device of a mesh chooses a branch, or whether to iterate once more.
+    So all that depends on an input varies along them, and no derivative has a sum over their devices inside.
     """
-    if not varying:
-        return list(programs)
-    return [
-        with_types(new, [t.along(t.varying | varying) for t in new.out_types])
-        for new in [record_body(p, [t.along(t.varying | varying) for t in p.in_types], p.name) for p in programs]
-    ]
+    return [_diverging(program, varying) for program in programs] if varying else list(programs)
+
+
+@derived_once
+def _diverging(program: Program, varying: frozenset[SizedAxis]) -> Program:
+    in_types = [t.along(t.varying | varying) for t in program.in_types]
+    if in_types != [*program.in_types]:
+        ops = [_with_diverging_bodies(op, varying) if op.bodied else op for op in program.ops]
+        parts = (program.args, program.types, program.outs, program.consts, program.sites, program.name)
+        program = record_body(Program(program.in_types, ops, *parts), in_types, program.name)
+    return with_types(program, [t.along(t.varying | varying) for t in program.out_types])
+
+
+def _with_diverging_bodies(op: Any, varying: frozenset[SizedAxis]) -> Any:
+    with inside(in_bodies_of(op)):
+        return op.map_bodies(lambda body: _diverging(body, varying))
 
 
 def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[SizedAxis]) -> None:

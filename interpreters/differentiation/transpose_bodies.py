@@ -23,7 +23,7 @@ from ...effects.base import config
 from ...effects.base.errors import CannotCross, NotDifferentiable
 from ...effects.base.stack import BASE, current, inside
 from ...effects.core.columns import zeros_like
-from ...effects.core.named_axes import Bound, is_root, under
+from ...effects.core.named_axes import in_bodies_of, is_root, under
 from ...effects.operations.foundations.shapes import reshape
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.operations.reductions.reductions import reduce_sum
@@ -49,7 +49,7 @@ def transpose_operation(
     if op.runs == "until":
         return transpose_until(op, cts, operands, linear, transpose)
     marks, nonzero = tuple(linear), tuple([ct is not None for ct in cts])
-    with inside(current() if op.binds is None else Bound(current(), op.binds)):
+    with inside(in_bodies_of(op)):
         key = (op, marks, nonzero, transpose, current().scope, config.current())
         adjoint = _BODIES.get(key, lambda: _adjoint(op, marks, nonzero, transpose))
     if adjoint is None:

@@ -49,6 +49,8 @@ STEPS = {
     "the body": wave,
     "by another dtype": lambda w, x: (w.astype("float64") * x).sum().astype(w.dtype),
     "by a factor": lambda w, x: (w * x).sum() * (w**2).sum(),
+    "by a mean": lambda w, x: (w.mean() * x).sum(),
+    "by a carry": lambda w, x: lax.fori_loop(0, 2, lambda i, c: c * w[1], w.sum()) * x.sum(),
     "a rule for tangents": with_slope,
     "a rule for cotangents": with_rule,
     "neither": lambda w, x: hnp.cos(x).sum(),
@@ -58,7 +60,7 @@ AROUND = {
     "checkpoint": lambda step: hx.checkpoint(step),
     "jit, by another value": lambda step: hx.jit(lambda w, x: step(hnp.tanh(w), x)),
     "branches": lambda step: lambda w, x: lax.cond(w[1] > 0.5, step, lambda w, x: x.sum(), w, x),
-    "branches of each device": lambda step: lambda w, x: lax.cond(x[0] > 0.4, step, wave, w, x),
+    "branches of each device": lambda step: lambda w, x: lax.cond(x[0] > 0.2, step, wave, w, x),
     "until": lambda step: functools.partial(until, step),
     "fori_loop": lambda step: lambda w, x: lax.fori_loop(0, 2, lambda i, c: c + step(w, c * x), 0.5),
     "scan": lambda step: lambda w, x: looped(step)(w, hnp.stack([x, x + 1.0])),
@@ -83,7 +85,7 @@ def mean_gradient(f, w, xs, devices):
 
 
 SHARED = {
-    **{name: looped(step) for name, step in STEPS.items() if name != "neither"},
+    **{name: looped(step) for name, step in STEPS.items() if name not in ("neither", "by a carry")},
     **{f"in {name}": looped(around(wave)) for name, around in AROUND.items()},
     "slices": lambda w, xs: lax.scan(lambda c, wx: (hnp.sin(c + (wx[0] * wx[1]).sum()), None), 0.0,
                                      (hnp.stack([w] * len(xs)), xs))[0],
@@ -138,7 +140,18 @@ def test_when_they_are_summed_changes_no_gradient(step, around, iterated, device
     with pytest.MonkeyPatch.context() as patch:  # every body sums what it gives
         for name in ("transpose_body", "transpose_iteration"):
             patch.setattr(transpose, name, transpose.transpose_program)
-        if "branches of each device" not in around:  # in which no device may wait for others
-            early, _ = over(f, devices, 2)
-            assert hnp.allclose(late, hx.jit(early)(w, xs), rtol=1e-5, atol=1e-6)
-            assert number <= messages(f, devices, 2)
+        early, _ = over(f, devices, 2)
+        assert hnp.allclose(late, hx.jit(early)(w, xs), rtol=1e-5, atol=1e-6)
+        assert number <= messages(f, devices, 2)
+
+
+@pytest.mark.parametrize("around", ["jit", "checkpoint", "branches", "until", "scan"])
+@pytest.mark.parametrize("step", ["by a mean", "by a carry"])
+def test_in_what_each_device_chooses_itself_nothing_is_summed_over_devices(step, around):
+    once = AROUND["branches of each device"](AROUND[around](STEPS[step]))
+    f = lambda w, xs: once(w, xs[0]) + lax.while_loop(  # by values that differ too
+        lambda s: s[0] < xs[0, 0] * 4, lambda s: (s[0] + 1, s[1] + AROUND[around](STEPS[step])(w, xs[0])),
+        (0, 0.0), max_steps=3,
+    )[1]
+    g, (w, xs) = over(f, 2, 2)
+    assert hnp.allclose(hx.jit(g)(w, xs), mean_gradient(f, w, xs, 2), rtol=1e-5)
