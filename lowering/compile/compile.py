@@ -195,14 +195,14 @@ def compile_program(
     types = program.out_types
     closed, captured = close(with_defaults(program))
     closed = without_rules(closed)
-    placement = placed_as_typed(settle(closed, name, placement), types)
+    placement = settle(closed, name, placement).after([*map(_sharding_of, captured)])
+    placement = placed_as_typed(placement, closed.in_types, types)
     closed = with_constraints(with_parts(closed))
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
     if captured and donated:
         donated = (*[False] * len(captured), *donated)
-    placement = placement.after([*map(_sharding_of, captured)])
     settings = config.current()
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
@@ -298,7 +298,7 @@ def lower(
     Raises: UnhandledEffect: an effect of its row has no lowering.
     """
     check_lowerable(closed, name)
-    placement = placed_as_typed(settle(closed, name, placement), closed.out_types)
+    placement = placed_as_typed(settle(closed, name, placement), closed.in_types, closed.out_types)
     closed = with_constraints(with_parts(closed))
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])

@@ -147,14 +147,21 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     return over((*concrete, *named)[0])
 
 
-def placed_as_typed(placement: Placement, types: Sequence[ArrayType]) -> Placement:
-    """The placement with the results cut as their types state, where nothing else was said."""
-    mesh = placement.mesh
+def placed_as_typed(
+    placement: Placement, arguments: Sequence[ArrayType], results: Sequence[ArrayType]
+) -> Placement:
+    """The placement with arguments and results cut as their types state, where nothing else was said."""
+    return placement._replace(
+        arguments=_as_typed(placement.mesh, placement.arguments, arguments),
+        results=_as_typed(placement.mesh, placement.results, results),
+    )
+
+
+def _as_typed(mesh: MeshAxes | None, given: tuple[Any, ...], types: Sequence[ArrayType]) -> tuple[Any, ...]:
     if mesh is None or not any([t.cut is not None and not t.cut.hides for t in types]):
-        return placement
-    given = placement.results or (None,) * len(types)
+        return given
     stated = [None if t.cut is None or t.cut.hides else t.cut.update(mesh=mesh) for t in types]
-    return placement._replace(results=tuple([a if a is not None else b for a, b in zip(given, stated)]))
+    return tuple([a if a is not None else b for a, b in zip(given or (None,) * len(types), stated)])
 
 
 def committed(buffers: Iterable[Any], what: str, names: Any = None) -> Placement | None:
