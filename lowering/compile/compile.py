@@ -45,7 +45,7 @@ from ..xla.host_callbacks import HostCall, HostCallLaunch, Inspection, calls_hos
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .executable_cache import ExecutableCache
-from .placement import Placement, meshes, placed_as_typed, settle
+from .placement import Placement, meshes, placed_as_typed, settle, sharding_of
 from .stablehlo_modules import StablehloModule, lower_program
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def compile_program(
     types = program.out_types
     closed, captured = close(with_defaults(program))
     closed = without_rules(closed)
-    placement = settle(closed, name, placement).after([*map(_sharding_of, captured)])
+    placement = settle(closed, name, placement, captured).after([*map(sharding_of, captured)])
     placement = placed_as_typed(placement, closed.in_types, types)
     closed = with_constraints(with_parts(closed))
     for x in captured:
@@ -208,11 +208,6 @@ def compile_program(
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables, scopes_in(closed))
     return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured, types)
-
-
-def _sharding_of(x: Any) -> Any:
-    """The sharding of a captured array over several devices; None for one on a single device."""
-    return None if x._buffer is None else runtime.named_sharding(x._buffer)
 
 
 def _compile(

@@ -6,7 +6,7 @@ devices of that mesh, one partition on each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base import config
@@ -121,8 +121,17 @@ def meshes(program: Program) -> tuple[MeshAxes, ...]:
     return tuple(found)
 
 
-def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
-    """Where a program is executed: as ``wanted`` (None: nothing was said), or by the devices of its own meshes.
+def _constants(program: Program) -> Iterator[Any]:
+    """The constants of a program and of its sub-programs."""
+    yield from program.consts
+    for op in program.ops:
+        for body in op.bodies if op.bodied else ():  # type: ignore[attr-defined]
+            yield from _constants(body)
+
+
+def settle(program: Program, name: str, wanted: Placement | None, captured: Sequence[Any] = ()) -> Placement:
+    """Where a program is executed: as ``wanted`` (None: nothing was said), or by the devices of its own meshes, of which
+    an abstract one stands for the mesh in force, or for that of a constant or an array that was ``captured``.
 
     Raises: DeviceMismatch: they are not the same devices in the same order.
     """
@@ -131,9 +140,11 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     if not named:
         return wanted or by_settings()
     concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]
-    in_force = None if wanted is not None or concrete else config.current().mesh
-    if in_force is not None and in_force.shape_tuple in [mesh.shape_tuple for mesh in named]:
-        return over(in_force)
+    if wanted is None and not concrete:
+        held = [sharding_of(x) for x in (*captured, *_constants(program))]
+        for mesh in (config.current().mesh, *[sharding.mesh for sharding in held if sharding is not None]):
+            if mesh is not None and mesh.shape_tuple in [each.shape_tuple for each in named]:
+                return over(mesh)
     devices = wanted.devices if wanted is not None else concrete[0]._assignment if concrete else ()
     for mesh in concrete:
         if devices != mesh._assignment:
@@ -145,6 +156,12 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     if wanted is not None and (wanted.mesh is not None or not concrete):
         return wanted
     return over((*concrete, *named)[0])
+
+
+def sharding_of(x: Any) -> NamedSharding | None:
+    """The sharding of an array over the devices of a mesh; None for one on a single device, and for boxes."""
+    buffer = getattr(x, "_buffer", None)
+    return None if buffer is None else runtime.named_sharding(buffer)
 
 
 def placed_as_typed(

@@ -54,6 +54,9 @@ LINEAR = {
     "cond": lambda u: lax.cond(u.shape[0] > 3, lambda: u, lambda: -u),
     "jit": hx.jit(lambda u: u + u.T), "vmap": lambda u: hx.vmap(lambda r: r + 2 * r)(u),
     "checkpoint": hx.checkpoint(lambda u: u * 3.0), "sum": lambda u: u + hnp.broadcast_to(u.sum(0), (8, 8)),
+    "set": lambda u: u.at[0].set(1.0), "set rows": lambda u: u.at[:6].set(hnp.asarray(M[:6].repeat(2, 1))),
+    "set element": lambda u: u.at[1, 2].set(u[0, 0]), "add rows": lambda u: u.at[hnp.array([1, 1])].add(u[:2]),
+    "update": lambda u: lax.dynamic_update_slice(u, -u[:2, :3], (1, 2)), "roll": lambda u: hnp.roll(u, 3, 0),
 }
 
 
@@ -75,6 +78,37 @@ def test_values_and_gradients_are_those_of_whole_sums(mesh, steps, cut, jitted):
         found = (hx.jit(f) if jitted else f)(put(N, "a"), put(M, None, "a"))
     for y, z in zip(hx.tree.leaves(found), hx.tree.leaves(wanted), strict=True):
         close(y, z)
+
+
+@pytest.mark.parametrize("spec", [P(unreduced={"a"}), P("b", unreduced={"a"}), P(unreduced={"a", "b"})], ids=str)
+@pytest.mark.parametrize("name", LINEAR)
+def test_eager_calls_are_those_of_compiled_programs(name, spec):
+    f = LINEAR[name]
+    with hx.set_mesh(MESH):
+        u = 0.5 * hx.reshard(hnp.dot(put(M, None, "a"), put(N, "a"), out_sharding=P(unreduced={"a"})), spec)
+    try:
+        made = hx.jit(f)(u)
+    except ShardingTypeError as error:  # such as a movement along a dimension that is cut
+        with pytest.raises(ShardingTypeError) as eager:
+            f(u)
+        assert eager.value.args[0].splitlines()[0] == error.args[0].splitlines()[0] and "b" in spec
+        return
+    y, dy = hx.jvp(f, (u,), (u,))
+    assert f(u).type == made.type == y.type == dy.type
+    whole = hnp.asarray(M @ N * 0.5)
+    for found, wanted in ((f(u), f(whole)), (made, f(whole)), (y, f(whole)), (dy, hx.jvp(f, (whole,), (whole,))[1])):
+        close(found, wanted)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_sum_that_no_device_has_is_divided_where_the_others_are(jitted):
+    u, stated = hx.device_put(M, NamedSharding(MESH, P(unreduced={"a"}))), NamedSharding(
+        MESH.abstract_mesh, P(unreduced={"a"}))
+    for x in (hx.reshard(hnp.asarray(M), stated), hnp.asarray(M, out_sharding=stated)):
+        for f, args in ((lambda u: u + x, (u,)), (lambda u, x: u + x, (u, x))):
+            y = (hx.jit(f) if jitted else f)(*args)
+            close(y, 2 * M)
+            assert y.addressable_shards[-1].data.tolist() == (0 * M).tolist()
 
 
 OF_REDUCED = {
