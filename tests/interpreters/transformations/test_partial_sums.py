@@ -56,6 +56,7 @@ LINEAR = {
     "checkpoint": hx.checkpoint(lambda u: u * 3.0), "sum": lambda u: u + hnp.broadcast_to(u.sum(0), (8, 8)),
     "set": lambda u: u.at[0].set(1.0), "set rows": lambda u: u.at[:6].set(hnp.asarray(M[:6].repeat(2, 1))),
     "set element": lambda u: u.at[1, 2].set(u[0, 0]), "add rows": lambda u: u.at[hnp.array([1, 1])].add(u[:2]),
+    "number of sums": lambda u: u + (u.sum(initial=1.0) * 2 - u.mean()) / 3, "element": lambda u: u * 0 + (1 - u[0, 0]),
     "update": lambda u: lax.dynamic_update_slice(u, -u[:2, :3], (1, 2)), "roll": lambda u: hnp.roll(u, 3, 0),
 }
 
@@ -119,6 +120,7 @@ OF_REDUCED = {
     "checkpoint": hx.checkpoint(lambda w, x: hnp.sin(x @ w)),
     "vmap": lambda w, x: hx.vmap(lambda r: hnp.sin(r @ w))(x), "extremes": lambda w, x: (x @ w) * w.max(0).sum(),
     "updates": lambda w, x: x @ w.at[0].set(w[1]), "sorts": lambda w, x: x @ hnp.sort(w, 1),
+    "norm": lambda w, x: x @ w / hnp.linalg.norm(w) + w[0, 0] ** 3,
     "shard_map": lambda w, x: x @ w if w.type.cut is None else hx.shard_map(
         lambda w, x: x @ w, out_specs=P("a"))(w, x),
 }
@@ -136,6 +138,30 @@ def test_the_cotangent_of_a_reduced_value_is_unreduced(name, mesh):
     wanted, gradient = hx.value_and_grad(loss)(hnp.asarray(N), hnp.asarray(M))
     close(value, wanted)
     close(total, gradient)
+
+
+OF_NUMBERS = {
+    "arithmetic": lambda r, s: 2 * r + s * r - 1 / r + r**2 - r**s, "analysis": lambda r, s: hnp.tanh(r) * hnp.sqrt(r),
+    "choices": lambda r, s: hnp.where(r > s, r, s) + abs(r) * hnp.maximum(s, 0.3), "clip": lambda r, s: r.clip(0, s),
+    "cond": lambda r, s: lax.cond(r > s, lambda: r * s, lambda: r + s),
+    "scan": lambda r, s: lax.scan(lambda c, _: (c * r + s, None), r, None, length=2)[0],
+    "special functions": lambda r, s: lax.erf(r) * hx.nn.softplus(r),
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_a_whole_number_is_reduced_beside_reduced_ones(name, jitted):
+    f, values = OF_NUMBERS[name], (hnp.float32(0.7), hnp.float32(0.4))
+    with hx.set_mesh(MESH):
+        r, s = put(values[0], reduced={"a"}), put(values[1])
+        hessian = lambda r, s: hx.jvp(hx.grad(f, (0, 1)), (r, s), (r, s))
+        first, second = (hx.jit(hessian) if jitted else hessian)(r, s)
+        assert str(f(r, s).type) == "f32[]{R:a}"
+        assert [str(x.type) for x in (*first, *second)] == ["f32[]{U:a}", "f32[]"] * 2
+    wanted = hx.jvp(hx.grad(f, (0, 1)), values, values)
+    for x, y in zip((*first, *second), (*wanted[0], *wanted[1]), strict=True):
+        close(x, y)
 
 
 def test_duals_by_every_transformation():
