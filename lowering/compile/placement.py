@@ -130,8 +130,9 @@ def _constants(program: Program) -> Iterator[Any]:
 
 
 def settle(program: Program, name: str, wanted: Placement | None, captured: Sequence[Any] = ()) -> Placement:
-    """Where a program is executed: as ``wanted`` (None: nothing was said), or by the devices of its own meshes, of which
-    an abstract one stands for the mesh in force, or for that of a constant or an array that was ``captured``.
+    """Where a program is executed: as ``wanted`` (None: nothing was said), or by the devices of its own meshes.
+
+    An abstract mesh stands for the mesh in force, or for that of a constant or an array that was ``captured``.
 
     Raises: DeviceMismatch: they are not the same devices in the same order.
     """
