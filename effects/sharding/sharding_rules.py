@@ -107,7 +107,7 @@ def summed_axes(
 
     An operation that is linear in its unreduced operands, ``linear(positions)``, gives partial sums; the others are
     reduced along the same axes, or numbers, of which one device has the value where they are added. Of reduced operands
-    the results are reduced, but for contractions, and all must be.
+    the results are reduced, but for contractions, and all must be but numbers: whole values of rank 0.
 
     Raises: ShardingTypeError: it is not linear in them, or operands differ in their axes.
     """
@@ -123,7 +123,8 @@ def summed_axes(
         )
     wanted = unreduced if partial else frozenset() if contracts else reduced
     for i, (spec, t) in enumerate(zip(specs, operands)):
-        beside = i in partial or i not in arrays or (t.dtype not in ANY_INEXACT and not spec.reduced)
+        plain = not spec.reduced and (not t.shape or t.dtype not in ANY_INEXACT)  # a number, or of no cotangent
+        beside = plain or i in partial or i not in arrays
         if wanted and not beside and spec.reduced != wanted:
             raise ShardingTypeError(
                 f"{name}: what meets partial sums or reduced values must be reduced along the same axes, got "

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.errors import ShapeMismatch
+from ..base.errors import ShapeMismatch, ShardingTypeError
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
@@ -132,7 +132,7 @@ class ArrayType(ImmutableObject, Sized):
     @property
     def dual(self) -> ArrayType:
         """The type of cotangents: partial sums where the value is whole by its type, and vice versa."""
-        return self if self.cut is None else self.cut_by(self.cut.dual)
+        return self.cut_by(self.cut.dual) if self.cut is not None and _are_added(self.dtype) else self
 
     def lying_in(self, space: Space) -> ArrayType:
         """The same type of a value in this memory."""
@@ -221,7 +221,7 @@ def array_type(
 ) -> ArrayType:
     """The interned type of this shape (ints and ``Extent``s), dtype (or scalar type, or name) and weakness.
 
-    Raises: ShapeMismatch: it has 2**63 bytes or more.
+    Raises: ShapeMismatch: it has 2**63 bytes or more. ShardingTypeError: it is unreduced, and not of numbers.
     """
     key = (shape, dtype, weak, varying, cut, space)
     cached = _INTERNED.get(key)
@@ -238,9 +238,17 @@ def array_type(
     values = (sizes, dtype, bool(weak), varying, cut, space, placed, size, size * int(dtype.itemsize))
     for assign, value in zip(_SETTERS, values):
         assign(new, value)
+    if cut is not None and cut.unreduced and not _are_added(new.dtype):
+        raise ShardingTypeError(
+            f"unreduced: partial sums must be of numbers, got {new}.", hint="leave the axes out of unreduced.")
     # setdefault: two threads that create the same type get one object
     new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying, cut, space), new)
     return new
+
+
+def _are_added(dtype: Any) -> bool:
+    """Whether values of this dtype have sums, as booleans and random keys have not."""
+    return not isinstance(dtype, ExtendedDType) and dtype != bool
 
 
 class OfArrayType:

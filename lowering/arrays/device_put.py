@@ -123,8 +123,6 @@ def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str], fo
     sharding.check_fit("device_put", name, x.type.shape)
     if x.type.cut is not None and x.type.cut.unreduced:
         x = reveal(x, x.type.cut.whole)
-    if isinstance(sharding, NamedSharding) and sharding.unreduced:
-        return reveal(_put(x, sharding.with_spec(tuple(sharding.spec)), name, None), sharding.cut(len(x.type.shape)))
     return _placed(x, sharding, layout)
 
 
@@ -184,9 +182,9 @@ def place(x: ConcreteArray, sharding: Sharding, layout: Layout | None = None) ->
 def _spread(x: ConcreteArray, sharding: NamedSharding, where: Any, committed: bool) -> Any:
     """The buffer of an array over the devices of a mesh, cut as ``where``, the sharding in the runtime's words, says.
     """
-    if committed and runtime.devices_of(x._buffer) == sharding._device_assignment:
+    if committed and runtime.devices_of(x._buffer) == sharding._device_assignment:  # they move it themselves
         whole = concrete(x.type.cut_by(None), None, x._buffer)
-        moved = perform(ShardingConstraint(sharding.automatic), whole)  # by the devices themselves
+        moved = perform(ShardingConstraint(sharding if sharding.unreduced else sharding.automatic), whole)
         return runtime.in_words_of(in_memory(moved, sharding.memory_space).buffer, where)
     if not sharding.is_fully_addressable:
         _check_same(x, sharding)

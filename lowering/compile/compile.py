@@ -45,7 +45,7 @@ from ..xla.host_callbacks import HostCall, HostCallLaunch, Inspection, calls_hos
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .executable_cache import ExecutableCache
-from .placement import Placement, meshes, placed_as_typed, settle, where_all_lie
+from .placement import Placement, constants, meshes, placed_as_typed, settle, sharding_of
 from .stablehlo_modules import StablehloModule, lower_program
 
 if TYPE_CHECKING:
@@ -195,27 +195,20 @@ def compile_program(
     types = program.out_types
     closed, captured = close(with_defaults(program))
     closed = without_rules(closed)
-    placement = settle(closed, name, placement)
-    if not placement.devices:  # types name a mesh, whose devices constants may know
-        placement = where_all_lie(program, ()) or placement
-    placement = placed_as_typed(placement, types)
+    placement = settle(closed, name, placement, constants(program))
+    placement = placement.after([*map(sharding_of, captured)], len(closed.in_types) - len(captured))
+    placement = placed_as_typed(placement, closed.in_types, types)
     closed = with_constraints(with_parts(closed))
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
     if captured and donated:
         donated = (*[False] * len(captured), *donated)
-    placement = placement.after([*map(_sharding_of, captured)], len(closed.in_types) - len(captured))
     settings = config.current()
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables, scopes_in(closed))
     return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured, types)
-
-
-def _sharding_of(x: Any) -> Any:
-    """The sharding of a captured array over several devices; None for one on a single device."""
-    return None if x._buffer is None else runtime.named_sharding(x._buffer)
 
 
 def _compile(
@@ -301,7 +294,7 @@ def lower(
     Raises: UnhandledEffect: an effect of its row has no lowering.
     """
     check_lowerable(closed, name)
-    placement = placed_as_typed(settle(closed, name, placement), closed.out_types)
+    placement = placed_as_typed(settle(closed, name, placement), closed.in_types, closed.out_types)
     closed = with_constraints(with_parts(closed))
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])

@@ -126,8 +126,10 @@ def meshes(program: Program) -> tuple[MeshAxes, ...]:
     return tuple(found)
 
 
-def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
+def settle(program: Program, name: str, wanted: Placement | None, held: Sequence[Any] = ()) -> Placement:
     """Where a program is executed: as ``wanted`` (None: nothing was said), or by the devices of its own meshes.
+
+    An abstract mesh stands for the mesh in force, or for that of an array that the program ``held``.
 
     Raises: DeviceMismatch: they are not the same devices in the same order.
     """
@@ -136,9 +138,11 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     if not named:
         return wanted or by_settings()
     concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]
-    in_force = None if wanted is not None or concrete else config.current().mesh
-    if in_force is not None and in_force.shape_tuple in [mesh.shape_tuple for mesh in named]:
-        return over(in_force)
+    if wanted is None and not concrete:
+        known = [sharding.mesh for x in held if (sharding := sharding_of(x)) is not None]
+        for mesh in (config.current().mesh, *known):
+            if mesh is not None and mesh.shape_tuple in [each.shape_tuple for each in named]:
+                return over(mesh)
     devices = wanted.devices if wanted is not None else concrete[0]._assignment if concrete else ()
     for mesh in concrete:
         if devices != mesh._assignment:
@@ -152,14 +156,27 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     return over((*concrete, *named)[0])
 
 
-def placed_as_typed(placement: Placement, types: Sequence[ArrayType]) -> Placement:
-    """The placement with the results cut as their types state, where nothing else was said."""
-    mesh = placement.mesh
+def sharding_of(x: Any) -> NamedSharding | None:
+    """The sharding of an array over the devices of a mesh; None for one on a single device, and for boxes."""
+    buffer = getattr(x, "_buffer", None)
+    return None if buffer is None else runtime.named_sharding(buffer)
+
+
+def placed_as_typed(
+    placement: Placement, arguments: Sequence[ArrayType], results: Sequence[ArrayType]
+) -> Placement:
+    """The placement with arguments and results cut as their types state, where nothing else was said."""
+    return placement._replace(
+        arguments=_as_typed(placement.mesh, placement.arguments, arguments),
+        results=_as_typed(placement.mesh, placement.results, results),
+    )
+
+
+def _as_typed(mesh: MeshAxes | None, given: tuple[Any, ...], types: Sequence[ArrayType]) -> tuple[Any, ...]:
     if mesh is None or not any([t.cut is not None and not t.cut.hides for t in types]):
-        return placement
-    given = placement.results or (None,) * len(types)
+        return given
     stated = [None if t.cut is None or t.cut.hides else t.cut.update(mesh=mesh) for t in types]
-    return placement._replace(results=tuple([a if a is not None else b for a, b in zip(given, stated)]))
+    return tuple([a if a is not None else b for a, b in zip(given or (None,) * len(types), stated)])
 
 
 @derived_once

@@ -119,16 +119,20 @@ def _take_part(array: np.ndarray[Any, Any], where: BufferSharding) -> None:
 
 
 def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
-    """The elements of a NumPy array that is no longer written, over the devices of a mesh.
+    """The elements of a NumPy array that is no longer written, over the devices of a mesh; along unreduced axes on the
+    first ones, and zeros on the others.
 
     Raises: ShapeMismatch: a dimension cannot be cut into equal parts.
     """
+    mesh, unreduced = where.named.mesh, where.named.unreduced
+    first = {*mesh.devices[tuple([slice(1 if name in unreduced else None) for name in mesh.axis_names])].flat}
     made: dict[Any, Any] = {}  # devices that hold the same part share its memory
     parts = []
-    for index in where.named.addressable_devices_indices_map(array.shape).values():
-        key = tuple([(cut.start, cut.stop) for cut in index])
+    for device, index in where.named.addressable_devices_indices_map(array.shape).items():
+        key = device in first, *[(cut.start, cut.stop) for cut in index]
         if key not in made:
-            made[key] = np.asarray(array[index])
+            part = np.asarray(array[index])
+            made[key] = part if device in first else np.zeros_like(part)
         parts.append(made[key])
     return spread_parts(parts, aval(array.shape, array.dtype), where)
 
@@ -137,8 +141,9 @@ def spread_parts(parts: Sequence[np.ndarray[Any, Any]], kind: Aval, where: Buffe
     """The buffer of this type whose part on each device of this process is given; they are no longer written."""
     copies = {id(part): part if part.flags.c_contiguous else part.copy() for part in parts}
     devices = where._internal_device_list.addressable_device_list
-    if not parts:
-        return assemble([], kind, where)
+    if not parts or where.named.unreduced:  # jaxlib takes parts to be equal that are of whole dimensions
+        places = [sharding(device, where._memory_kind) for device in devices]
+        return assemble([put_at(copies[id(part)], place) for part, place in zip(parts, places)], kind, where)
     return _device_put(kind, where, [copies[id(part)] for part in parts], [*devices], True, False, _ALIAS, True)
 
 

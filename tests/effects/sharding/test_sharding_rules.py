@@ -103,6 +103,7 @@ U, R, WHOLE = {"unreduced": {"a"}}, {"reduced": {"a"}}, {}
     ([((8,), R), ((8,), R)], {}, (set(), {"a"})),
     ([((8,), R), ((), WHOLE)], {}, (set(), {"a"})),
     ([((8,), WHOLE), ((), R)], {}, (set(), set())),
+    ([((), R), ((), WHOLE)], {}, (set(), {"a"})), ([((), U), ((), WHOLE)], {"linear": [(0,)]}, ({"a"}, set())),
     ([((8,), R), ((8,), WHOLE)], {"contracts": True}, (set(), set())),
 ])
 def test_linear_operations_keep_partial_sums_and_all_keep_reduced_values(operands, options, found):
@@ -112,6 +113,7 @@ def test_linear_operations_keep_partial_sums_and_all_keep_reduced_values(operand
 @pytest.mark.parametrize(("operands", "found"), [
     ([((8,), U)], "must be linear in partial sums"), ([((8,), U), ((8,), {"unreduced": {"b"}})], "must be linear"),
     ([((8,), R), ((8,), WHOLE)], "must be reduced along the same axes"),
+    ([((), R), ((), {"reduced": {"b"}})], "must be reduced along the same axes"),
 ])
 def test_sums_that_do_not_fit_are_errors(operands, found):
     with pytest.raises(ShardingTypeError, match=f"f: .*{found}") as raised:

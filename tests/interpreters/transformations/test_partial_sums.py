@@ -54,6 +54,10 @@ LINEAR = {
     "cond": lambda u: lax.cond(u.shape[0] > 3, lambda: u, lambda: -u),
     "jit": hx.jit(lambda u: u + u.T), "vmap": lambda u: hx.vmap(lambda r: r + 2 * r)(u),
     "checkpoint": hx.checkpoint(lambda u: u * 3.0), "sum": lambda u: u + hnp.broadcast_to(u.sum(0), (8, 8)),
+    "set": lambda u: u.at[0].set(1.0), "set rows": lambda u: u.at[:6].set(hnp.asarray(M[:6].repeat(2, 1))),
+    "set element": lambda u: u.at[1, 2].set(u[0, 0]), "add rows": lambda u: u.at[hnp.array([1, 1])].add(u[:2]),
+    "number of sums": lambda u: u + (u.sum(initial=1.0) * 2 - u.mean()) / 3, "element": lambda u: u * 0 + (1 - u[0, 0]),
+    "update": lambda u: lax.dynamic_update_slice(u, -u[:2, :3], (1, 2)), "roll": lambda u: hnp.roll(u, 3, 0),
 }
 
 
@@ -77,6 +81,39 @@ def test_values_and_gradients_are_those_of_whole_sums(mesh, steps, cut, jitted):
         close(y, z)
 
 
+NEEDS_WHOLE_ROWS = {"where", "pad", "jit", "set", "set rows", "set element", "add rows", "update", "roll"}
+
+
+@pytest.mark.parametrize("spec", [P(unreduced={"a"}), P("b", unreduced={"a"}), P(unreduced={"a", "b"})], ids=str)
+@pytest.mark.parametrize("name", LINEAR)
+def test_eager_calls_are_those_of_compiled_programs(name, spec):
+    f = LINEAR[name]
+    with hx.set_mesh(MESH):
+        u = 0.5 * hx.reshard(hnp.dot(put(M, None, "a"), put(N, "a"), out_sharding=P(unreduced={"a"})), spec)
+    if "b" in spec and name in NEEDS_WHOLE_ROWS:
+        for g in (f, hx.jit(f)):
+            with pytest.raises(ShardingTypeError, match="cut (alike|equally|along|twice)"):
+                g(u)
+        return
+    made = hx.jit(f)(u)
+    y, dy = hx.jvp(f, (u,), (u,))
+    assert f(u).type == made.type == y.type == dy.type
+    whole = hnp.asarray(M @ N * 0.5)
+    for found, wanted in ((f(u), f(whole)), (made, f(whole)), (y, f(whole)), (dy, hx.jvp(f, (whole,), (whole,))[1])):
+        close(found, wanted)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_sum_that_no_device_has_is_divided_where_the_others_are(jitted):
+    u, stated = hx.device_put(M, NamedSharding(MESH, P(unreduced={"a"}))), NamedSharding(
+        MESH.abstract_mesh, P(unreduced={"a"}))
+    for x in (hx.reshard(hnp.asarray(M), stated), hnp.asarray(M, out_sharding=stated)):
+        for f, args in ((lambda u: u + x, (u,)), (lambda u, x: u + x, (u, x))):
+            y = (hx.jit(f) if jitted else f)(*args)
+            close(y, 2 * M)
+            assert y.addressable_shards[-1].data.tolist() == (0 * M).tolist()
+
+
 OF_REDUCED = {
     "product": lambda w, x: hnp.tanh(x @ w), "twice": lambda w, x: hnp.tanh(x @ (w * w)) @ w.T,
     "elementwise": lambda w, x: x @ hx.nn.softmax(hnp.where(w > 0, hnp.sin(w), 2 * w)),
@@ -85,6 +122,7 @@ OF_REDUCED = {
     "checkpoint": hx.checkpoint(lambda w, x: hnp.sin(x @ w)),
     "vmap": lambda w, x: hx.vmap(lambda r: hnp.sin(r @ w))(x), "extremes": lambda w, x: (x @ w) * w.max(0).sum(),
     "updates": lambda w, x: x @ w.at[0].set(w[1]), "sorts": lambda w, x: x @ hnp.sort(w, 1),
+    "norm": lambda w, x: x @ w / hnp.linalg.norm(w) + w[0, 0] ** 3,
     "shard_map": lambda w, x: x @ w if w.type.cut is None else hx.shard_map(
         lambda w, x: x @ w, out_specs=P("a"))(w, x),
 }
@@ -102,6 +140,30 @@ def test_the_cotangent_of_a_reduced_value_is_unreduced(name, mesh):
     wanted, gradient = hx.value_and_grad(loss)(hnp.asarray(N), hnp.asarray(M))
     close(value, wanted)
     close(total, gradient)
+
+
+OF_NUMBERS = {
+    "arithmetic": lambda r, s: 2 * r + s * r - 1 / r + r**2 - r**s, "analysis": lambda r, s: hnp.tanh(r) * hnp.sqrt(r),
+    "choices": lambda r, s: hnp.where(r > s, r, s) + abs(r) * hnp.maximum(s, 0.3), "clip": lambda r, s: r.clip(0, s),
+    "cond": lambda r, s: lax.cond(r > s, lambda: r * s, lambda: r + s),
+    "scan": lambda r, s: lax.scan(lambda c, _: (c * r + s, None), r, None, length=2)[0],
+    "special functions": lambda r, s: lax.erf(r) * hx.nn.softplus(r),
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_a_whole_number_is_reduced_beside_reduced_ones(name, jitted):
+    f, values = OF_NUMBERS[name], (hnp.float32(0.7), hnp.float32(0.4))
+    with hx.set_mesh(MESH):
+        r, s = put(values[0], reduced={"a"}), put(values[1])
+        hessian = lambda r, s: hx.jvp(hx.grad(f, (0, 1)), (r, s), (r, s))
+        first, second = (hx.jit(hessian) if jitted else hessian)(r, s)
+        assert str(f(r, s).type) == "f32[]{R:a}"
+        assert [str(x.type) for x in (*first, *second)] == ["f32[]{U:a}", "f32[]"] * 2
+    wanted = hx.jvp(hx.grad(f, (0, 1)), values, values)
+    for x, y in zip((*first, *second), (*wanted[0], *wanted[1]), strict=True):
+        close(x, y)
 
 
 def test_duals_by_every_transformation():
@@ -168,6 +230,17 @@ def test_reshard_is_the_identity(before, after):
             close(y, M)
 
 
+def test_parts_are_made_on_each_device():
+    sharding = NamedSharding(MESH, P("b", unreduced={"a"}))
+    whole = NamedSharding(MESH, P(unreduced={"a", "b"}))
+    for where in (sharding, whole):
+        u = hx.make_array_from_callback((8, 4), where, lambda index: M[index])
+        close(u, M * (8 if where is whole else 2))
+        v = hx.device_put(M, where)
+        close(v, M)
+        assert len([x for x in v.addressable_shards if np.asarray(x.data).any()]) == (1 if where is whole else 4)
+
+
 def test_programs_are_printed_and_read():
     with hx.set_mesh(MESH):
         u, r = (hx.ShapeDtypeStruct((8, 4), "float32", sharding=NamedSharding(MESH, P("b", **sums)))
@@ -194,6 +267,26 @@ def test_what_would_communicate_is_an_error_with_its_remedy(f, found):
     with hx.set_mesh(MESH), pytest.raises(ShardingTypeError, match=found) as raised:
         hx.jit(f)(resharded(M, unreduced={"a"}), resharded(M, reduced={"a"}), put(M))
     assert "hx.reshard" in raised.value.hint
+
+
+@pytest.mark.parametrize("x", [np.array([True, False]), hx.random.key(0)], ids=["bool", "key"])
+def test_partial_sums_are_of_numbers(x):
+    sharding = NamedSharding(MESH, P(unreduced={"a"}))
+    for f in (lambda: hx.device_put(x, sharding), lambda: hx.jit(lambda: hx.reshard(hnp.asarray(x), sharding))(),
+              lambda: hx.jit(lambda x: x, out_shardings=sharding)(x)):
+        with pytest.raises(ShardingTypeError, match="partial sums must be of numbers, got") as error:
+            f()
+        assert "unreduced" in error.value.hint
+
+
+def test_booleans_and_keys_are_reduced_and_have_no_cotangent():
+    with hx.set_mesh(MESH):
+        w, mask, key = put(M[0], reduced={"a"}), put(M[0] > 0, reduced={"a"}), put(hx.random.key(0), reduced={"a"})
+        loss = lambda w, mask, key: (hnp.where(mask, w, 0.0) * hx.random.normal(key, (4,))).sum()
+        for g in (hx.grad(loss, (0, 1), allow_int=True), hx.jit(hx.grad(loss, (0, 1), allow_int=True))):
+            of_w, of_mask = g(w, mask, key)
+            assert str(of_w.type) == "f32[4]{U:a}" and of_mask.dtype == hx.dtypes.float0
+            close(of_w, np.where(M[0] > 0, hx.random.normal(hx.random.key(0), (4,)), 0.0))
 
 
 def test_carries_and_arguments_are_of_one_type():
