@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import NoneType
@@ -21,7 +23,7 @@ from ..effects.trees.path_keys import DictKey
 from ..effects.trees.paths import keystr
 from ..effects.trees.structure import level
 from ..lowering.clients.agreement import digest
-from .folder_lock import sync_folder
+from .folder_lock import FolderLock, sync_folder
 from .stored_leaves import StoredLeaf
 
 TABLE = "zarr.json"
@@ -41,6 +43,25 @@ class Contents(NamedTuple):
         said = {"format": _FORMAT, **self._asdict(), "leaves": [_facts(leaf) for leaf in self.leaves]}
         attributes = {"handlax": said, "sha256": digest(json.dumps(said).encode())}
         return json.dumps({"zarr_format": 3, "node_type": "group", "attributes": attributes})
+
+
+def new_data_name() -> str:
+    """A name for the arrays of one save, which no other save has."""
+    return f"data.{uuid.uuid4().hex[:8]}"
+
+
+def data_in(folder: Path, before: str = "") -> list[Path]:
+    """What is in a folder by a name of arrays, after the text ``before``."""
+    named = re.compile(f"{re.escape(before)}data\\.[0-9a-f]{{8}}")
+    return [path for path in folder.iterdir() if named.fullmatch(path.name)]
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether a tree was saved in a folder, or begun to be, damaged or not."""
+    if FolderLock(folder).file.is_file():
+        return True
+    table = folder / TABLE
+    return table.is_file() and b'"handlax"' in table.read_bytes()
 
 
 def _facts(leaf: StoredLeaf) -> dict[str, Any]:
@@ -68,15 +89,20 @@ def read_contents(where: str, folder: Path) -> Contents:
             found = f"one of the format {said['format']!r}, where this version reads {_FORMAT}"
     except FileNotFoundError:
         found, hint = "none", "a save that was killed leaves none."
-    except (OSError, ValueError, TypeError, LookupError) as error:
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         found = f"{type(error).__name__}: {error}"
     raise BadCheckpoint(
         f"{where}: {folder / TABLE} must be the table of contents of a saved tree, got {found}.", hint=hint)
 
 
+def new_table(folder: Path) -> Path:
+    """Where a table is written before it is in its place."""
+    return folder / f"{TABLE}.new"
+
+
 def commit(folder: Path, contents: Contents) -> None:
     """Write the table of contents in one step: a kill at any moment leaves the former one, or this one."""
-    new = folder / f"{TABLE}.new"
+    new = new_table(folder)
     with open(new, "w") as file:
         file.write(str(contents))
         file.flush()
@@ -90,7 +116,7 @@ def outline_of(tree: Any) -> Any:
     ``{"dict": [["a", 0]]}``.
 
     A node that is no list, tuple, dict or None is a dict of its children by name, a frozen tree is the tree, and a key
-    that JSON does not have is its text.
+    that JSON does not have is its text. Where two children have one name, the node is a list of them.
     """
     root = level(tree)
     if root is None:
@@ -103,7 +129,8 @@ def outline_of(tree: Any) -> Any:
         return inner[0]
     if kind in (list, tuple):
         return {kind.__name__: inner}
-    return {"dict": [[_name(key), child] for key, child in zip(keys, inner)]}
+    names = [_name(key) for key in keys]
+    return {"dict": [*zip(names, inner)]} if len({*names}) == len(names) else {"list": inner}
 
 
 def _name(key: Any) -> Any:

@@ -46,6 +46,11 @@ class FolderLock:
             hint="wait for its result(), or save in another folder.",
         )
 
+    def remove(self) -> None:
+        """Remove the file, if it is empty, as the one that ``acquire`` makes: another process may then make its own."""
+        if os.stat(self.file).st_size == 0:
+            self.file.unlink()
+
     def release(self) -> None:
         """Does nothing if none was acquired."""
         number, self._number = self._number, None

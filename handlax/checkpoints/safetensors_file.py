@@ -30,7 +30,7 @@ from ..effects.trees.paths import KeyPath, keystr
 from ..effects.types import dtypes
 from ..effects.types.array_type import Shape
 from ..lowering.clients.agreement import digest
-from .contents import Contents
+from .contents import Contents, data_in
 from .folder_lock import FolderLock, refusals, sync_folder
 from .stored_leaves import Piece, StoredLeaf
 
@@ -95,25 +95,22 @@ class FileTarget:
         self._head = len(text).to_bytes(8, "little") + text
         self._size = len(self._head) + ends[-1]
         self.leaves = [leaf._replace(begin=len(self._head) + places[leaf.path][0]) for leaf in contents.leaves]
-        self.path, self.lock = path, FolderLock(path.parent, f"{path.name}.new")
+        self.path, self.new = path, path.with_name(f"{path.name}.{contents.data}")
+        self.lock = FolderLock(path.parent, f"{path.name}.lock")
 
     def begin(self) -> None:
         with refusals(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.lock.acquire()
-            try:
-                with open(self.lock.file, "wb") as file:
-                    file.write(self._head)
-                    file.truncate(self._size)
-            except OSError:
-                self.clean()
-                raise
+            with open(self.new, "xb") as file:
+                file.write(self._head)
+                file.truncate(self._size)
 
     def write(self, pieces: Sequence[Sequence[Piece]]) -> None:
-        if not self.lock.file.exists():
+        if not self.new.exists():
             raise NotSaved(
-                f"save: all processes must have one folder, got none with {self.lock.file}.", hint="a shared disk.")
-        with refusals(self.path), open(self.lock.file, "r+b", 0) as file:
+                f"save: all processes must have one folder, got none with {self.new}.", hint="a shared disk.")
+        with refusals(self.path), open(self.new, "r+b", 0) as file:
             for leaf, own in zip(self.leaves, pieces):
                 for at, data in own:
                     for place, row in _rows(leaf, at, data):
@@ -122,13 +119,14 @@ class FileTarget:
 
     def commit(self) -> None:
         with refusals(self.path):
-            os.replace(self.lock.file, self.path)
+            os.replace(self.new, self.path)
             sync_folder(self.path.parent)
 
     def clean(self) -> None:
-        if self.lock.is_held:  # after a commit there may be one of another save
-            with suppress(OSError):  # what remains is replaced by the next save
-                self.lock.file.unlink()
+        with suppress(OSError):  # what remains is removed by the next save
+            for left in data_in(self.path.parent, f"{self.path.name}."):
+                left.unlink()
+            self.lock.remove()
 
 
 def _check_leaf(leaf: StoredLeaf) -> None:

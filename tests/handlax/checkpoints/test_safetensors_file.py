@@ -256,7 +256,7 @@ checkpoints.save({str(file)!r}, {{"x": np.ones(4)}})
 
 def test_one_save_at_a_time_writes_a_file(tmp_path):
     file = tmp_path / "a.safetensors"
-    lock = FolderLock(tmp_path, "a.safetensors.new")
+    lock = FolderLock(tmp_path, "a.safetensors.lock")
     lock.acquire()
     with pytest.raises(errors.NotSaved, match="one save at a time"):
         save(file, TREE)
@@ -264,6 +264,41 @@ def test_one_save_at_a_time_writes_a_file(tmp_path):
     saved = save_async(file, TREE)
     saved.result(60)
     same(restore(file, TREE), TREE)
+    assert os.listdir(tmp_path) == [file.name]
+
+
+def test_files_of_others_are_left_alone_and_those_of_killed_saves_are_removed(tmp_path):
+    file, names = tmp_path / "a.safetensors", ("b.safetensors.data.01234567", "a.safetensors.data.0123", "precious")
+    for name in names:
+        (tmp_path / name).write_text("precious")
+    for name in ("new", "lock"):
+        (tmp_path / f"a.safetensors.{name}").symlink_to(tmp_path / "precious")
+    (tmp_path / "a.safetensors.data.01234567").touch()
+    save(file, TREE)
+    same(restore(file, TREE), TREE)
+    assert {*os.listdir(tmp_path)} == {*names, file.name, "a.safetensors.new", "a.safetensors.lock"}
+    assert not file.is_symlink() and {(tmp_path / name).read_text() for name in names} == {"precious"}
+
+
+def test_what_is_left_of_a_save_takes_no_bytes_of_another_process(tmp_path):
+    program = """
+import os
+import numpy as np
+from handlax import NamedSharding, P, checkpoints
+folder = os.environ["FOLDER"] + "/" + str(hx.process_index())
+x = hx.device_put(np.arange(8, dtype=np.float32), NamedSharding(hx.make_mesh((4,), ("a",)), P("a")))
+try:
+    checkpoints.save(folder + "/a.safetensors", {"x": x})
+except hx.errors.NotSaved as error:
+    print(error.what)
+"""
+    for number in (0, 1):
+        (tmp_path / str(number)).mkdir()
+        for name in ("new", "data.01234567"):
+            (tmp_path / str(number) / f"a.safetensors.{name}").write_bytes(bytes(8))
+    for number, (said,) in enumerate(in_processes(program, 2, 2, FOLDER=str(tmp_path))):
+        assert said.startswith("save: all processes must have one folder, got none with "), number
+    assert not (tmp_path / "0" / "a.safetensors").exists()
 
 
 MANY = """
