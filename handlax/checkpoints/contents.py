@@ -24,10 +24,11 @@ from ..effects.trees.paths import keystr
 from ..effects.trees.structure import level
 from ..lowering.clients.agreement import digest
 from .folder_lock import FolderLock, sync_folder
-from .stored_leaves import StoredLeaf
+from .stored_leaves import StoredLeaf, check_stored
 
 TABLE = "zarr.json"
 _FORMAT = 1
+_NAME = re.compile(r"data\.[0-9a-f]{8}")  # of the arrays of one save
 
 
 class Contents(NamedTuple):
@@ -52,8 +53,8 @@ def new_data_name() -> str:
 
 def data_in(folder: Path, before: str = "") -> list[Path]:
     """What is in a folder by a name of arrays, after the text ``before``."""
-    named = re.compile(f"{re.escape(before)}data\\.[0-9a-f]{{8}}")
-    return [path for path in folder.iterdir() if named.fullmatch(path.name)]
+    return [path for path in folder.iterdir()
+            if path.name.startswith(before) and _NAME.fullmatch(path.name, len(before))]
 
 
 def is_saved(folder: Path) -> bool:
@@ -77,22 +78,38 @@ def read_contents(where: str, folder: Path) -> Contents:
     """The table of contents in a folder. Raises: BadCheckpoint: there is none, or it is not as it was written."""
     hint = None
     try:
+        if not (folder / TABLE).is_file():
+            raise FileNotFoundError
         text = (folder / TABLE).read_text()
         said = json.loads(text)["attributes"]["handlax"]
         if said["format"] == _FORMAT:
             leaves = tuple([_leaf(facts) for facts in said["leaves"]])
             contents = Contents(said["data"], said["outline"], leaves, said["notes"])
             if str(contents) == text:
+                _check(contents)
                 return contents
             found = "a damaged one"
         else:
             found = f"one of the format {said['format']!r}, where this version reads {_FORMAT}"
     except FileNotFoundError:
         found, hint = "none", "a save that was killed leaves none."
-    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-        found = f"{type(error).__name__}: {error}"
+    except Exception as error:  # a table that no save has written
+        found = f"{type(error).__name__}: {getattr(error, 'what', error)}".rstrip(".")
     raise BadCheckpoint(
         f"{where}: {folder / TABLE} must be the table of contents of a saved tree, got {found}.", hint=hint)
+
+
+def _check(contents: Contents) -> None:
+    """Check a table whose digest is right. Raises: any error: no save has written it."""
+    if not _NAME.fullmatch(contents.data):
+        raise ValueError(f"the arrays {contents.data!r}")
+    for leaf in contents.leaves:
+        check_stored(leaf)
+    numbers = iter(range(len(contents.leaves)))
+    plain(contents.outline, numbers)
+    if next(numbers, None) is not None:
+        raise ValueError("an outline of fewer leaves")
+    contents.notes.items()
 
 
 def new_table(folder: Path) -> Path:
@@ -147,5 +164,4 @@ def plain(outline: Any, leaves: Iterator[Any]) -> Any:
     ((kind, inner),) = outline.items()
     if kind == "dict":
         return {key: plain(child, leaves) for key, child in inner}
-    children = [plain(child, leaves) for child in inner]
-    return children if kind == "list" else tuple(children)
+    return {"list": list, "tuple": tuple}[kind]([plain(child, leaves) for child in inner])

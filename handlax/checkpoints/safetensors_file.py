@@ -201,6 +201,9 @@ class FileArray:
             if part not in self._read:
                 self._read[part] = self._part(part)
 
+    def wait(self) -> None:
+        """Nothing: what is asked for is read."""
+
     def read(self, index: Index) -> np.ndarray[Any, Any]:
         """The elements at an index that was asked for."""
         return self._read[bounds(index, self.leaf.shape)]

@@ -59,6 +59,10 @@ class StoredLeaf(NamedTuple):
         return storage(self.type)
 
 
+_ARRAYS = ("array", "numpy", "scalar")
+_NAME = re.compile(r"[0-9]+[A-Za-z0-9_.]*")  # of the folder of an array, as ``described`` gives it
+
+
 class Piece(NamedTuple):
     """The elements ``x[at]`` of an array."""
 
@@ -131,6 +135,20 @@ def described(number: int, path: str, x: Any) -> StoredLeaf:
         leaf = StoredLeaf(path, kind, "", name, _dtype_name(dtypes.named(x.dtype)), x.shape)
     shape, dtype = leaf.stored
     return leaf._replace(chunk=_chunk_shape(shape, (*part, *shape[len(part):]), dtype.itemsize))
+
+
+def check_stored(leaf: StoredLeaf) -> None:
+    """Check a leaf of a table of contents. Raises: any error: it is none that is stored."""
+    if leaf.kind in NUMBERS:
+        NUMBERS[leaf.kind].read(leaf.text)
+        return
+    sizes = (*leaf.shape, *leaf.chunk)
+    if leaf.kind not in _ARRAYS or not _NAME.fullmatch(leaf.name) or any([type(n) is not int or n < 0 for n in sizes]):
+        raise ValueError(f"{leaf}")
+    shape, dtype = leaf.stored
+    np.broadcast_to(np.zeros((), dtype), shape)  # ValueError: NumPy has no such shape
+    if len(leaf.chunk) != len(shape) or 0 in leaf.chunk:
+        raise ValueError(f"chunks of {leaf.chunk} of an array of {shape}")
 
 
 def _dtype_name(dtype: Any) -> str:

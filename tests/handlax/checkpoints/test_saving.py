@@ -378,6 +378,32 @@ print(told(lambda: checkpoints.restore(folder)))
         assert lines[number][5].startswith("BadCheckpoint restore:") and lines[number][6] == "{'x': 3}"
 
 
+def test_what_one_process_cannot_save_or_read_is_an_error_of_all(tmp_path):
+    program = MANY + """
+own = hnp.arange(3.0)
+if me == 1:
+    own.delete()
+print(told(lambda: checkpoints.save(folder, {"x": tree(2)["row"], "own": own})))
+print(told(lambda: checkpoints.save(folder, {"x": object() if me else 1})))
+x = tree(4)["both"]
+checkpoints.save(folder, {"x": x})
+if me == 0:
+    chunk = sorted(__import__("pathlib").Path(folder).glob("data.*/*/c/*/*"))[-1]
+    data = chunk.read_bytes()
+    chunk.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+hx.experimental.multihost_utils.sync_global_devices("damaged")
+print(told(lambda: checkpoints.restore(folder, {"x": x})))
+checkpoints.save(folder, {"x": x})
+print(same(checkpoints.restore(folder, {"x": x}), {"x": x}))
+"""
+    first, second = in_processes(program, 2, 2, FOLDER=str(tmp_path))
+    assert "delete" in second[0] and first[0].startswith("NotSaved ") and first[0].endswith(", in process 1.")
+    assert second[1].startswith("NotAnArray ") and first[1].startswith("NotSaved ")
+    assert second[2].startswith("BadCheckpoint restore: the leaf at ['x'] must be as it was saved, got ")
+    assert first[2].startswith("BadCheckpoint restore: the leaf at ['x']") and first[2].endswith(", in process 1.")
+    assert first[3:] == second[3:] == ["True"]
+
+
 def test_a_process_that_dies_while_all_save_leaves_the_old_tree(tmp_path):
     program = MANY + """
 from handlax.checkpoints import saving
