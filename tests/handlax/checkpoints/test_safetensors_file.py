@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import handlax as hx
 from handlax import NamedSharding, P, errors, random
 from handlax import numpy as hnp
-from handlax.checkpoints import restore, save, save_async
+from handlax.checkpoints import restore, safetensors_file, save, save_async
 from handlax.checkpoints.folder_lock import FolderLock
 from handlax.checkpoints.safetensors_file import _NAMES as NAMES
 from handlax.testing.faults import failing_files, full_disk, kills
@@ -79,7 +79,7 @@ def test_the_package_reads_what_is_saved_and_writes_what_is_restored(package, fi
     same(restore(file), tree)
 
 
-def test_elements_of_four_bits_are_two_to_a_byte(package, file):
+def test_elements_of_four_bits_are_two_to_a_byte(package, file, monkeypatch):
     x = hnp.arange(8).astype("float4_e2m1fn").reshape(2, 4)
     mesh = hx.make_mesh((4,), ("i",))
     save(file, {"x": hx.device_put(x, NamedSharding(hx.make_mesh((2,), ("i",)), P(None, "i")))})
@@ -89,8 +89,12 @@ def test_elements_of_four_bits_are_two_to_a_byte(package, file):
     for spec in (P(), P(None, "i")):  # of the second the parts are half bytes
         like = hx.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, spec))
         assert (np.asarray(restore(file, {"x": like})["x"]) == np.asarray(x)).all()
+    columns = {"x": hx.device_put(x, NamedSharding(mesh, P(None, "i")))}
+    save(file, columns)
+    assert (np.asarray(restore(file)["x"]) == np.asarray(x)).all()
+    monkeypatch.setattr(safetensors_file, "_joined", lambda leaf, own: own)  # as where others have the columns between
     with pytest.raises(errors.NotSaved, match="must have an even number of elements along the last dimension"):
-        save(file, {"x": hx.device_put(x, NamedSharding(mesh, P(None, "i")))})
+        save(file, columns)
     with pytest.raises(errors.DTypeMismatch, match=r"must have an even number of elements, got \[3\] at x"):
         save(file, {"x": hnp.zeros(3, "float4_e2m1fn")})
 
@@ -101,6 +105,19 @@ def test_names_are_keys_joined_by_dots_and_the_order_is_that_of_like(file):
     same({name: np.asarray(x) for name, x in restore(file).items()}, FLAT)
     file.write_bytes(file_of({"b": entry("U8", (1,), (0, 1)), "a": entry("U8", (1,), (1, 2))}, b"\1\2"))
     assert [x.item() for x in restore(file, {"a": np.uint8([0]), "b": np.uint8([0])}).values()] == [2, 1]
+
+
+def test_parts_that_fill_a_box_are_one_write_and_one_read(file, monkeypatch):
+    x = np.arange(4000.0, dtype="float32").reshape(1000, 4)
+    columns = {"x": hx.device_put(x, NamedSharding(hx.make_mesh((2, 2), ("i", "j")), P("i", "j")))}
+    writes, write = [], os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda number, data, place: writes.append(place) or write(number, data, place))
+    save(file, columns)
+    assert len(writes) == 1
+    reads, fill = [], safetensors_file.FileArray._filled
+    monkeypatch.setattr(safetensors_file.FileArray, "_filled", lambda *args: reads.append(args) or fill(*args))
+    restored = restore(file, columns)["x"]
+    assert len(reads) == 1 and restored.sharding == columns["x"].sharding and (np.asarray(restored) == x).all()
 
 
 def test_every_array_is_aligned(file):
