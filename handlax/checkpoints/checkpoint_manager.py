@@ -16,7 +16,7 @@ from typing import Any, Self
 from ..effects.base.errors import BadArgument, BadCheckpoint, NotSaved, need_count, need_one_of
 from ..lowering.clients.agreement import said_by_all
 from .contents import TABLE, data_in, is_saved, new_table, read_contents
-from .folder_lock import FolderLock
+from .folder_lock import FolderLock, place_of
 from .restoring import restore
 from .saving import start_saving
 
@@ -46,7 +46,7 @@ class CheckpointManager:
         mode: str = "min",
     ):
         need_one_of("CheckpointManager: mode", mode, ("min", "max"))
-        self.folder = Path(os.path.abspath(folder))
+        self.folder = place_of("CheckpointManager", folder)
         self.keep = None if keep is None else need_count("CheckpointManager: keep", keep, 1)
         self.keep_best = need_count("CheckpointManager: keep_best", keep_best)
         self.metric, self.mode = metric, mode

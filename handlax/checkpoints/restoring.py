@@ -26,6 +26,7 @@ from ..lowering.arrays.device_put import device_put
 from ..lowering.arrays.requested_shardings import requested
 from ..lowering.clients.agreement import check_same, said_by_all, together
 from .contents import Contents, plain, read_contents
+from .folder_lock import place_of
 from .safetensors_file import is_single_file, name_in_file, read_file
 from .stored_leaves import NUMBERS, StoredLeaf, number_name
 from .zarr_arrays import StoredArray
@@ -50,7 +51,7 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
     Raises: BadCheckpoint: there is no saved tree, or a byte of it is not as it was saved. TreeMismatch,
     ShapeMismatch, DTypeMismatch: ``like`` differs from it. ProcessesDiffer: the processes see different trees.
     """
-    place = Path(os.path.abspath(path))
+    place = place_of("restore", path)
     while True:
         with ExitStack() as closing:
             contents, array = _agreed(place, closing)
@@ -71,10 +72,10 @@ def _read(
     place: Path, contents: Contents, array: Callable[[StoredLeaf], StoredParts], like: Any
 ) -> tuple[Callable[[list[Any]], Any], list[Reading]]:
     """How the tree is made of its leaves, and the leaves, all of which are read at the same time, when they were."""
-    if like is None:
-        leaves, likes = contents.leaves, repeat(None)
-        unflatten: Callable[[list[Any]], Any] = lambda found: plain(contents.outline, iter(found))
-    else:
+    leaves: Sequence[StoredLeaf] = contents.leaves
+    likes: Iterable[Any] = repeat(None)
+    unflatten: Callable[[list[Any]], Any] = lambda found: plain(contents.outline, iter(found))
+    if like is not None:
         pairs, treedef = pytrees.flatten_with_path(like)
         wanted = [(name_in_file if is_single_file(place) else keystr)(keys) for keys, _ in pairs]
         leaves, likes, unflatten = _in_order(contents.leaves, wanted), [x for _, x in pairs], treedef.unflatten

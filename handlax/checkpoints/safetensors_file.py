@@ -190,8 +190,7 @@ def _rows(leaf: StoredLeaf, at: Index, data: np.ndarray[Any, Any]) -> Iterator[t
     flat: np.ndarray[Any, Any] = np.ascontiguousarray(little).reshape(-1).view(np.uint8)
     if bits == 4:
         flat = flat[::2] | flat[1::2] << 4
-    for place, row in zip((leaf.begin + firsts * bits // 8).tolist(), flat.reshape(len(firsts), -1)):
-        yield place, row
+    yield from zip((leaf.begin + firsts * bits // 8).tolist(), flat.reshape(len(firsts), -1))
 
 
 def _runs(part: Bounds, shape: Shape) -> tuple[np.ndarray[Any, np.dtype[np.int64]], int]:
@@ -222,9 +221,11 @@ class FileArray:
         """Read the parts at these indices. Raises: BadCheckpoint: the file is shorter than it was, or is damaged."""
         parts = [*{bounds(index, self.leaf.shape) for index in indices}]
         box = _filled_box(parts)
-        whole = None if box is None else self._part(box)
-        for part in parts:
-            self._read[part] = self._part(part) if whole is None else whole[_within(part, box)]
+        if box is None:
+            self._read.update({part: self._part(part) for part in parts})
+        else:
+            whole = self._part(box)
+            self._read.update({part: whole[_within(part, box)] for part in parts})
 
     def wait(self) -> None:
         """Nothing: what is asked for is read."""

@@ -20,7 +20,7 @@ from ..effects.trees.paths import keystr
 from ..lowering.clients.agreement import check_same, said_by_all, together
 from ..lowering.clients.processes import connection
 from .contents import TABLE, Contents, commit, data_in, is_saved, new_data_name, outline_of, read_contents
-from .folder_lock import FolderLock, refusals, sync_folder
+from .folder_lock import FolderLock, place_of, refusals, sync_folder
 from .safetensors_file import FileTarget, is_single_file, name_in_file
 from .stored_leaves import Piece, agreed_fact, described, known, own_pieces
 from .zarr_arrays import write_arrays
@@ -54,11 +54,12 @@ def save_async(path: str | os.PathLike[str], tree: Any) -> Future[None]:
     went wrong since. Python does not end before that. A failure for which nobody asks is a warning, when the future is
     forgotten or Python ends.
     """
-    return start_saving(Path(os.path.abspath(path)), tree)
+    return start_saving(path, tree)
 
 
 def start_saving(
-    path: Path, tree: Any, notes: Mapping[str, Any] | None = None, then: Callable[[], None] = lambda: None
+    path: str | os.PathLike[str], tree: Any, notes: Mapping[str, Any] | None = None,
+    then: Callable[[], None] = lambda: None,
 ) -> Future[None]:
     """``save_async`` with notes in the table of contents; process 0 calls ``then`` when the tree is whole."""
     data, joined = said_by_all(new_data_name())[0], connection()
@@ -77,17 +78,18 @@ def start_saving(
 
 
 def _prepared(
-    path: Path, data: str, tree: Any, notes: Mapping[str, Any]
+    path: str | os.PathLike[str], data: str, tree: Any, notes: Mapping[str, Any]
 ) -> tuple[SaveTarget, list[list[Piece]], list[tuple[str, str, str]]]:
     """Where a tree is saved, copies of what this process writes of each leaf, and what is the same in all processes."""
-    is_file = is_single_file(path)
+    place = place_of("save", path)
+    is_file = is_single_file(place)
     if not is_file:
         optional_module("tensorstore", "save")
     pairs = pytrees.leaves_with_path(tree)
     values = [known(keystr(keys), x) for keys, x in pairs]
     names = [(name_in_file if is_file else keystr)(keys) for keys, _ in pairs]
     leaves = tuple([described(number, name, x) for number, (name, x) in enumerate(zip(names, values))])
-    target = (FileTarget if is_file else FolderTarget)(path, Contents(data, outline_of(tree), leaves, notes))
+    target = (FileTarget if is_file else FolderTarget)(place, Contents(data, outline_of(tree), leaves, notes))
     pieces = [own_pieces(number, x) if leaf.name else [] for number, (leaf, x) in enumerate(zip(leaves, values))]
     facts = [] if connection() is None else [agreed_fact(leaf, x) for leaf, x in zip(leaves, values)]
     return target, pieces, facts

@@ -126,7 +126,7 @@ def described(number: int, path: str, x: Any) -> StoredLeaf:
     kind = number_name(x)
     if kind is not None:
         return StoredLeaf(path, kind, NUMBERS[kind].write(x))
-    name = f"{number}{re.sub('[^A-Za-z0-9_]+', '.', f'.{path}').rstrip('.')[:100]}"
+    name = f"{number}{re.sub('[^A-Za-z0-9_]+|__+', '.', f'.{path}').rstrip('.')[:100]}"  # no __lock, TensorStore's own
     if isinstance(x, ConcreteArray):
         part = x.sharding.shard_shape(x.type.shape) if _is_in_parts(x) else x.type.shape
         leaf = StoredLeaf(path, "array", "", name, _dtype_name(x.type.dtype), x.type.shape, x.type.weak)

@@ -96,7 +96,9 @@ def test_what_was_added_to_a_step_stays(tmp_path):
     assert [path.name for path in (tmp_path / "1").iterdir()] == ["notes"]
 
 
-@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:-5], lambda data: data.replace(b"loss", b"\xff")])
+@pytest.mark.parametrize("damage", [
+    lambda data: b"", lambda data: data[:-5], lambda data: data.replace(b"loss", b"\xff"),
+], ids=["empty", "cut", "no text"])
 def test_a_damaged_table_stops_no_later_save(tmp_path, damage):
     with CheckpointManager(tmp_path, keep=1, keep_best=1) as manager:
         manager.save(1, tree(1), loss=1.0)

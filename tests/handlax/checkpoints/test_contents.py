@@ -90,8 +90,9 @@ def forged(tmp_path):
 
 
 @pytest.mark.parametrize("change", [
-    dict(shape=[2**45], chunk=[2**20]), dict(shape=[2**30], chunk=[2**30]), dict(shape=[2**62, 2**62]), dict(shape=[-1]),
-    dict(shape=[4.0]), dict(shape=[1] * 99, chunk=[1] * 99), dict(shape="4"), dict(chunk=[0]), dict(chunk=[-1]),
+    dict(shape=[2**45], chunk=[2**20]), dict(shape=[2**30], chunk=[2**30]), dict(shape=[2**62, 2**62]),
+    dict(shape=[-1]), dict(shape=[4.0]), dict(shape=[1] * 99, chunk=[1] * 99), dict(shape="4"), dict(chunk=[0]),
+    dict(chunk=[-1]),
     dict(chunk=[2, 2]), dict(dtype="object"), dict(dtype=4), dict(name="../.."), dict(name="9.x"), dict(kind="list"),
     dict(more=1),
 ], ids=str)
@@ -110,7 +111,8 @@ def test_an_array_that_no_save_has_described_is_an_error_and_takes_little_memory
     lambda said, number, array: number.update(text="zz"), lambda said, number, array: number.update(text=3),
     lambda said, number, array: number.update(kind="float", text="00"),
     *[lambda said, number, array, outline=outline: said.update(outline=outline) for outline in (
-        {"list": [0, 0, 0]}, {"list": [0]}, {"other": [0, 0]}, {"dict": [0, 0]}, {"dict": [[[], 0], ["a", 0]]}, 5, [0, 0])],
+        {"list": [0, 0, 0]}, {"list": [0]}, {"other": [0, 0]}, {"dict": [0, 0]}, {"dict": [[[], 0], ["a", 0]]}, 5,
+        [0, 0])],
     lambda said, number, array: said.update(data=5), lambda said, number, array: said.update(data="../x"),
     lambda said, number, array: said.update(notes=5),
 ])

@@ -113,6 +113,12 @@ def test_numbers_and_texts_are_kept(tmp_path):
     same(restore(tmp_path, numbers), numbers)
 
 
+def test_keys_may_be_names_that_others_have_for_themselves(tmp_path):
+    tree = {name: np.arange(3) for name in ("__lock", "a__lock", "____lock", "\0", "..", "x" * 5000)}
+    save(tmp_path, tree)
+    same(restore(tmp_path), tree)
+
+
 def test_without_like_containers_are_plain(tmp_path):
     tree = {"b": [1, (2.0, None), ()], "a": OrderedDict(z=3, y=[]), 3: Point(1, 2), "bag": Bag([1, 2], "label"),
             "layer": Layer(1), "couple": Couple([1], 2), "frozen": hx.tree.freeze({"w": (1, 2)})}
