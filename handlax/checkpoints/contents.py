@@ -17,7 +17,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
-from ..effects.base.errors import BadCheckpoint
+from ..effects.base.errors import BadCheckpoint, HandlaxError
 from ..effects.trees.frozen_tree import Frozen
 from ..effects.trees.path_keys import DictKey
 from ..effects.trees.paths import keystr
@@ -93,8 +93,10 @@ def read_contents(where: str, folder: Path) -> Contents:
             found = f"one of the format {said['format']!r}, where this version reads {_FORMAT}"
     except FileNotFoundError:
         found, hint = "none", "a save that was killed leaves none."
+    except HandlaxError as error:
+        found = error.what.rstrip(".")
     except Exception as error:  # a table that no save has written
-        found = f"{type(error).__name__}: {getattr(error, 'what', error)}".rstrip(".")
+        found = f"{type(error).__name__}: {error}"
     raise BadCheckpoint(
         f"{where}: {folder / TABLE} must be the table of contents of a saved tree, got {found}.", hint=hint)
 
@@ -102,13 +104,13 @@ def read_contents(where: str, folder: Path) -> Contents:
 def _check(contents: Contents) -> None:
     """Check a table whose digest is right. Raises: any error: no save has written it."""
     if not _NAME.fullmatch(contents.data):
-        raise ValueError(f"the arrays {contents.data!r}")
+        raise BadCheckpoint(f"the arrays {contents.data!r}")
     for leaf in contents.leaves:
         check_stored(leaf)
     numbers = iter(range(len(contents.leaves)))
     plain(contents.outline, numbers)
     if next(numbers, None) is not None:
-        raise ValueError("an outline of fewer leaves")
+        raise BadCheckpoint("an outline of fewer leaves")
     contents.notes.items()
 
 

@@ -19,6 +19,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
 from pathlib import Path
+from stat import S_ISREG
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
@@ -265,6 +266,8 @@ def read_file(path: Path, closing: ExitStack) -> tuple[Contents, Callable[[Store
     Raises: BadCheckpoint: it is no whole file of this format.
     """
     try:
+        if not S_ISREG(path.stat().st_mode):  # of a pipe open() would wait for a writer
+            raise BadCheckpoint("no regular file")
         file = closing.enter_context(path.open("rb"))
         text, leaves = _header(file, os.fstat(file.fileno()).st_size)
         outline = {"dict": [[leaf.path, 0] for leaf in leaves]}

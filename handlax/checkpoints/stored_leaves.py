@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..effects.base.errors import DTypeMismatch
+from ..effects.base.errors import BadCheckpoint, DTypeMismatch
 from ..effects.core.array_shards import Shard
 from ..effects.core.arrays import ConcreteArray, as_array, without_subclass
 from ..effects.sharding.named_sharding import Index
@@ -144,11 +144,11 @@ def check_stored(leaf: StoredLeaf) -> None:
         return
     sizes = (*leaf.shape, *leaf.chunk)
     if leaf.kind not in _ARRAYS or not _NAME.fullmatch(leaf.name) or any([type(n) is not int or n < 0 for n in sizes]):
-        raise ValueError(f"{leaf}")
+        raise BadCheckpoint(f"{leaf}")
     shape, dtype = leaf.stored
     np.broadcast_to(np.zeros((), dtype), shape)  # ValueError: NumPy has no such shape
     if len(leaf.chunk) != len(shape) or 0 in leaf.chunk:
-        raise ValueError(f"chunks of {leaf.chunk} of an array of {shape}")
+        raise BadCheckpoint(f"chunks of {leaf.chunk} of an array of {shape}")
 
 
 def _dtype_name(dtype: Any) -> str:
