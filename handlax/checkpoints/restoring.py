@@ -39,11 +39,11 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
 
     Args:
         like: a tree with the structure, shapes and dtypes of the saved one. Of an array or a ``ShapeDtypeStruct`` with
-            a sharding the result has this sharding, where it is a type's over the mesh in force; of one without it is
-            on the default device; of NumPy's arrays and scalars and of Python's numbers and texts it is their like.
-            Without ``like``, dicts, lists, tuples, None and the kinds of leaves are as they were saved, arrays are on
-            the default device, and a node of another type is a dict of its children by name, or a list where two have
-            one name; a file ``.safetensors`` is a dict of arrays by their keys, joined by dots.
+            a sharding the result has this sharding, where it is a type's over the mesh in force, and its layout; of one
+            without it is on the default device; of NumPy's arrays and scalars and of Python's numbers and texts it is
+            their like. Without ``like``, dicts, lists, tuples, None and the kinds of leaves are as they were saved,
+            arrays are on the default device, and a node of another type is a dict of its children by name, or a list
+            where two have one name; a file ``.safetensors`` is a dict of arrays by their keys, joined by dots.
 
     Every process calls it, and reads the parts of arrays that its own devices hold. A tree that is replaced while it is
     read is that which replaces it.
@@ -215,7 +215,7 @@ def _wanted(leaf: StoredLeaf, saved: ArrayType, like: Any) -> ShapeDtypeStruct:
     if sharding is None:
         return wanted.update(sharding=None)
     sharding.check_fit("restore", lambda: f"the leaf at {leaf.place}", wanted.shape)
-    layout = like.format.layout if isinstance(like, ConcreteArray) and not like.is_deleted() else wanted.layout
+    layout = like.format.layout if isinstance(like, ConcreteArray) else wanted.layout
     return wanted.update(sharding=Format(layout, sharding))
 
 

@@ -175,6 +175,8 @@ def test_a_layout_is_kept_where_it_is_asked_for(tmp_path):
         assert (restored.format.layout.major_to_minor, restored.sharding) == (
             wanted.layout.major_to_minor, wanted.sharding)
         assert (np.asarray(restored) == np.asarray(x)).all()
+    x.delete()  # as by donation
+    assert restore(tmp_path, {"x": x, "n": 0})["x"].format.layout.major_to_minor == (1, 0)
 
 
 def test_a_tree_that_is_replaced_while_it_is_read_is_the_next_one(tmp_path, monkeypatch):
