@@ -1,4 +1,4 @@
-"""The right to write to a folder, and what is said where it cannot be written to."""
+"""The place of what is saved, the right to write to it, and what is said where it cannot be written to."""
 
 from __future__ import annotations
 
@@ -7,8 +7,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from ..effects.base.errors import NotSaved
+from ..effects.base.errors import BadArgument, NotSaved
+
+
+def place_of(where: str, path: Any) -> Path:
+    """The absolute path. Raises: BadArgument: it is none, or one that TensorStore does not write to."""
+    try:
+        text = os.fspath(path)
+        fits = b"\0" not in text.encode() and not any([name.endswith("__lock") for name in text.split(os.sep)])
+    except (TypeError, AttributeError, UnicodeEncodeError):
+        fits = False
+    if not fits:
+        raise BadArgument(f"{where}: a path must be a text of Unicode without NUL, none of whose names ends in __lock, "
+                          f"got {path!r}.")
+    return Path(os.path.abspath(text))
 
 
 class FolderLock:
@@ -45,6 +59,11 @@ class FolderLock:
             f"save: one save at a time may write to {self.file.parent}, got another one that goes on.",
             hint="wait for its result(), or save in another folder.",
         )
+
+    def remove(self) -> None:
+        """Remove the file, if it is empty, as the one that ``acquire`` makes: another process may then make its own."""
+        if os.stat(self.file).st_size == 0:
+            self.file.unlink()
 
     def release(self) -> None:
         """Does nothing if none was acquired."""

@@ -19,6 +19,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
 from pathlib import Path
+from stat import S_ISREG
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
@@ -30,7 +31,7 @@ from ..effects.trees.paths import KeyPath, keystr
 from ..effects.types import dtypes
 from ..effects.types.array_type import Shape
 from ..lowering.clients.agreement import digest
-from .contents import Contents
+from .contents import Contents, data_in
 from .folder_lock import FolderLock, refusals, sync_folder
 from .stored_leaves import Piece, StoredLeaf
 
@@ -95,40 +96,38 @@ class FileTarget:
         self._head = len(text).to_bytes(8, "little") + text
         self._size = len(self._head) + ends[-1]
         self.leaves = [leaf._replace(begin=len(self._head) + places[leaf.path][0]) for leaf in contents.leaves]
-        self.path, self.lock = path, FolderLock(path.parent, f"{path.name}.new")
+        self.path, self.new = path, path.with_name(f"{path.name}.{contents.data}")
+        self.lock = FolderLock(path.parent, f"{path.name}.lock")
 
     def begin(self) -> None:
         with refusals(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.lock.acquire()
-            try:
-                with open(self.lock.file, "wb") as file:
-                    file.write(self._head)
-                    file.truncate(self._size)
-            except OSError:
-                self.clean()
-                raise
+            with open(self.new, "xb") as file:
+                file.write(self._head)
+                file.truncate(self._size)
 
     def write(self, pieces: Sequence[Sequence[Piece]]) -> None:
-        if not self.lock.file.exists():
+        if not self.new.exists():
             raise NotSaved(
-                f"save: all processes must have one folder, got none with {self.lock.file}.", hint="a shared disk.")
-        with refusals(self.path), open(self.lock.file, "r+b", 0) as file:
+                f"save: all processes must have one folder, got none with {self.new}.", hint="a shared disk.")
+        with refusals(self.path), open(self.new, "r+b", 0) as file:
             for leaf, own in zip(self.leaves, pieces):
-                for at, data in own:
+                for at, data in _joined(leaf, own):
                     for place, row in _rows(leaf, at, data):
                         _write_at(file.fileno(), place, row.data)
             os.fsync(file.fileno())
 
     def commit(self) -> None:
         with refusals(self.path):
-            os.replace(self.lock.file, self.path)
+            os.replace(self.new, self.path)
             sync_folder(self.path.parent)
 
     def clean(self) -> None:
-        if self.lock.is_held:  # after a commit there may be one of another save
-            with suppress(OSError):  # what remains is replaced by the next save
-                self.lock.file.unlink()
+        with suppress(OSError):  # what remains is removed by the next save
+            for left in data_in(self.path.parent, f"{self.path.name}."):
+                left.unlink()
+            self.lock.remove()
 
 
 def _check_leaf(leaf: StoredLeaf) -> None:
@@ -147,6 +146,30 @@ def _twice(names: Iterable[str]) -> str:
     return next(name for name, following in pairwise(sorted(names)) if name == following)
 
 
+def _joined(leaf: StoredLeaf, own: Sequence[Piece]) -> Sequence[Piece]:
+    """Parts of an array that fill a box as one part, which has fewer and longer rows in the file."""
+    parts = [bounds(at, leaf.shape) for at, _ in own]
+    box = _filled_box(parts)
+    if box is None or len(_runs(parts[0], leaf.shape)[0]) == 1:
+        return own
+    data = np.empty([stop - start for start, stop in box], own[0].data.dtype)
+    for part, piece in zip(parts, own):
+        data[_within(part, box)] = piece.data
+    return [Piece(tuple([slice(*span) for span in box]), data)]
+
+
+def _filled_box(parts: Sequence[Bounds]) -> Bounds | None:
+    """The box that several parts, which do not overlap, fill; None: they fill none."""
+    box = tuple([(min(span)[0], max([stop for _, stop in span])) for span in zip(*parts)])
+    size = lambda part: prod([stop - start for start, stop in part])
+    return box if len(parts) > 1 and size(box) == sum(map(size, parts)) else None
+
+
+def _within(part: Bounds, box: Bounds) -> Index:
+    """The index of a part in the elements of a box."""
+    return tuple([slice(start - first, stop - first) for (start, stop), (first, _) in zip(part, box)])
+
+
 def _write_at(file: int, place: int, data: memoryview) -> None:
     while data:
         count = os.pwrite(file, data, place)  # of very many bytes it writes a part
@@ -161,29 +184,28 @@ def _rows(leaf: StoredLeaf, at: Index, data: np.ndarray[Any, Any]) -> Iterator[t
     if not data.size:
         return
     (firsts, count), bits = _runs(bounds(at, leaf.shape), leaf.shape), _bits(leaf)
-    if any([number * bits % 8 for number in (count, *firsts)]):
+    if count * bits % 8 or np.any(firsts * bits % 8):
         raise NotSaved(f"save: parts of an array of {leaf.dtype} must have an even number of elements along the last "
                        f"dimension, got {[*data.shape]} of {[*leaf.shape]} at {leaf.place}.")
     little = data.astype(data.dtype.newbyteorder("<"), copy=False)
     flat: np.ndarray[Any, Any] = np.ascontiguousarray(little).reshape(-1).view(np.uint8)
     if bits == 4:
         flat = flat[::2] | flat[1::2] << 4
-    for first, row in zip(firsts, flat.reshape(len(firsts), -1)):
-        yield leaf.begin + first * bits // 8, row
+    yield from zip((leaf.begin + firsts * bits // 8).tolist(), flat.reshape(len(firsts), -1))
 
 
-def _runs(part: Bounds, shape: Shape) -> tuple[list[int], int]:
+def _runs(part: Bounds, shape: Shape) -> tuple[np.ndarray[Any, np.dtype[np.int64]], int]:
     """The runs of elements of a row-major array that a part of it consists of: their first elements, by their numbers
     in the array, and their length.
     """
     cut = max([d for d, span in enumerate(part) if span != (0, shape[d])], default=-1)  # the last such dimension
     if cut < 0:
-        return [0], prod(shape)
-    firsts, row = [0], prod(shape[cut + 1:])
+        return np.zeros(1, np.int64), prod(shape)
+    firsts, row = np.zeros(1, np.int64), prod(shape[cut + 1:])
     for size, (start, stop) in zip(shape[:cut], part):
-        firsts = [first * size + i for first in firsts for i in range(start, stop)]
+        firsts = np.add.outer(firsts * size, np.arange(start, stop)).reshape(-1)
     start, stop = part[cut]
-    return [(first * shape[cut] + start) * row for first in firsts], (stop - start) * row
+    return (firsts * shape[cut] + start) * row, (stop - start) * row
 
 
 # Reading
@@ -198,10 +220,16 @@ class FileArray:
 
     def ask(self, indices: Iterable[Index]) -> None:
         """Read the parts at these indices. Raises: BadCheckpoint: the file is shorter than it was, or is damaged."""
-        for index in indices:
-            part = bounds(index, self.leaf.shape)
-            if part not in self._read:
-                self._read[part] = self._part(part)
+        parts = [*{bounds(index, self.leaf.shape) for index in indices}]
+        box = _filled_box(parts)
+        if box is None:
+            self._read.update({part: self._part(part) for part in parts})
+        else:
+            whole = self._part(box)
+            self._read.update({part: whole[_within(part, box)] for part in parts})
+
+    def wait(self) -> None:
+        """Nothing: what is asked for is read."""
 
     def read(self, index: Index) -> np.ndarray[Any, Any]:
         """The elements at an index that was asked for."""
@@ -214,7 +242,7 @@ class FileArray:
             return np.empty(shape, dtype)
         firsts, count = _runs(part, leaf.shape)
         data = np.empty((len(firsts), count * dtype.itemsize), np.uint8)
-        for first, row in zip(firsts, data):
+        for first, row in zip(firsts.tolist(), data):
             if _bits(leaf) == 4:
                 pairs = self._filled(first // 2, np.empty((first + count + 1) // 2 - first // 2, np.uint8))
                 row[:] = np.stack([pairs & 15, pairs >> 4], 1).reshape(-1)[first % 2:][:count]
@@ -238,6 +266,8 @@ def read_file(path: Path, closing: ExitStack) -> tuple[Contents, Callable[[Store
     Raises: BadCheckpoint: it is no whole file of this format.
     """
     try:
+        if not S_ISREG(path.stat().st_mode):  # of a pipe open() would wait for a writer
+            raise BadCheckpoint("no regular file")
         file = closing.enter_context(path.open("rb"))
         text, leaves = _header(file, os.fstat(file.fileno()).st_size)
         outline = {"dict": [[leaf.path, 0] for leaf in leaves]}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,13 +19,11 @@ from ..effects.trees import pytrees
 from ..effects.trees.paths import keystr
 from ..lowering.clients.agreement import check_same, said_by_all, together
 from ..lowering.clients.processes import connection
-from .contents import TABLE, Contents, commit, outline_of, read_contents
-from .folder_lock import FolderLock, refusals, sync_folder
+from .contents import TABLE, Contents, commit, data_in, is_saved, new_data_name, outline_of, read_contents
+from .folder_lock import FolderLock, place_of, refusals, sync_folder
 from .safetensors_file import FileTarget, is_single_file, name_in_file
 from .stored_leaves import Piece, agreed_fact, described, known, own_pieces
 from .zarr_arrays import write_arrays
-
-_DATA = "data."
 
 
 def save(path: str | os.PathLike[str], tree: Any) -> None:
@@ -57,35 +54,45 @@ def save_async(path: str | os.PathLike[str], tree: Any) -> Future[None]:
     went wrong since. Python does not end before that. A failure for which nobody asks is a warning, when the future is
     forgotten or Python ends.
     """
-    return start_saving(Path(os.path.abspath(path)), tree)
+    return start_saving(path, tree)
 
 
 def start_saving(
-    path: Path, tree: Any, notes: Mapping[str, Any] | None = None, then: Callable[[], None] = lambda: None
+    path: str | os.PathLike[str], tree: Any, notes: Mapping[str, Any] | None = None,
+    then: Callable[[], None] = lambda: None,
 ) -> Future[None]:
     """``save_async`` with notes in the table of contents; process 0 calls ``then`` when the tree is whole."""
-    is_file, joined = is_single_file(path), connection()
+    data, joined = said_by_all(new_data_name())[0], connection()
+    target, pieces, facts = together(lambda: _prepared(path, data, tree, notes or {}))
+    if joined is not None:
+        check_same(facts, "save: every process must save the same")
+    begun, saved = Future[None](), Saved()
+    only_first = then if joined is None or joined.index == 0 else None
+    act = partial(_write, target, data, pieces, only_first, f"at {Site(*user_site(1))}", begun)
+    # the lock is the thread's, which goes on where this one is interrupted
+    threading.Thread(target=saved.become, args=(act,), name="handlax save").start()
+    wait([begun, saved], return_when=FIRST_COMPLETED)
+    if not begun.done():
+        saved.result()
+    return saved
+
+
+def _prepared(
+    path: str | os.PathLike[str], data: str, tree: Any, notes: Mapping[str, Any]
+) -> tuple[SaveTarget, list[list[Piece]], list[tuple[str, str, str]]]:
+    """Where a tree is saved, copies of what this process writes of each leaf, and what is the same in all processes."""
+    place = place_of("save", path)
+    is_file = is_single_file(place)
     if not is_file:
         optional_module("tensorstore", "save")
     pairs = pytrees.leaves_with_path(tree)
     values = [known(keystr(keys), x) for keys, x in pairs]
     names = [(name_in_file if is_file else keystr)(keys) for keys, _ in pairs]
     leaves = tuple([described(number, name, x) for number, (name, x) in enumerate(zip(names, values))])
-    if joined is not None:
-        check_same([agreed_fact(leaf, x) for leaf, x in zip(leaves, values)], "save: every process must save the same")
-    contents = Contents(_DATA + said_by_all(uuid.uuid4().hex[:8])[0], outline_of(tree), leaves, notes or {})
-    target: SaveTarget = (FileTarget if is_file else FolderTarget)(path, contents)
+    target = (FileTarget if is_file else FolderTarget)(place, Contents(data, outline_of(tree), leaves, notes))
     pieces = [own_pieces(number, x) if leaf.name else [] for number, (leaf, x) in enumerate(zip(leaves, values))]
-    is_first = joined is None or joined.index == 0
-    try:
-        together(f"{contents.data}/begun", target.begin if is_first else _nothing)
-        saved = Saved()
-        act = partial(_write, target, contents.data, pieces, then if is_first else None, f"at {Site(*user_site(1))}")
-        threading.Thread(target=saved.become, args=(act,), name="handlax save").start()
-    except BaseException:
-        target.lock.release()
-        raise
-    return saved
+    facts = [] if connection() is None else [agreed_fact(leaf, x) for leaf, x in zip(leaves, values)]
+    return target, pieces, facts
 
 
 class Saved(Future[None]):
@@ -125,7 +132,7 @@ def _warn(text: str) -> None:
 class SaveTarget(Protocol):
     """Where a tree is saved: beside what was saved there before, and then in its place, in one step.
 
-    Process 0 holds the lock, begins and commits; every process writes. All of them raise NotSaved.
+    The thread of process 0 holds the lock, begins and commits; those of all write. All of them raise NotSaved.
     """
 
     lock: FolderLock
@@ -149,14 +156,16 @@ class FolderTarget:
     def __init__(self, folder: Path, contents: Contents):
         self.folder, self.contents, self.data = folder, contents, folder / contents.data
         self.lock = FolderLock(folder)
+        self.made = [self.data]
 
     def begin(self) -> None:
         with refusals(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.lock.acquire()
-            table = self.folder / TABLE
-            if table.exists() and '"handlax"' not in table.read_text():
+            if is_saved(self.folder):
+                self.made += data_in(self.folder)
+            elif (self.folder / TABLE).exists():
                 raise NotSaved(f"save: {self.folder} must be new or of a saved tree, got another group of Zarr's.")
+            self.lock.acquire()
             self.clean()
             self.data.mkdir()
 
@@ -173,16 +182,16 @@ class FolderTarget:
             commit(self.folder, self.contents)
 
     def clean(self) -> None:
-        """Remove the arrays that the table of contents does not name: they were replaced, or their save failed."""
+        """Remove the arrays of saves that the table of contents does not name: they were replaced, or not saved."""
         named = None
         if (self.folder / TABLE).exists():
             try:
                 named = read_contents("save", self.folder).data
             except BadCheckpoint:
                 return  # a damaged one: what it named is kept until another one is there
-        for entry in self.folder.glob(f"{_DATA}*"):
-            if entry.name != named:
-                shutil.rmtree(entry, ignore_errors=True)  # what remains is removed by the next save
+        for folder in self.made:
+            if folder.name != named:
+                shutil.rmtree(folder, ignore_errors=True)  # what remains is removed by the next save
 
 
 def _nothing() -> None:
@@ -190,21 +199,26 @@ def _nothing() -> None:
 
 
 def _write(
-    target: SaveTarget, save: str, pieces: Sequence[Sequence[Piece]], then: Callable[[], None] | None, where: str
+    target: SaveTarget, save: str, pieces: Sequence[Sequence[Piece]], then: Callable[[], None] | None, where: str,
+    begun: Future[None],
 ) -> None:
-    """Write the arrays, wait for the other processes, and commit, which the first one does: it has ``then``.
+    """Begin, write the arrays, wait for the other processes, and commit; the first one, which has ``then``, begins and
+    commits.
 
     Raises at ``where``.
     """
+    begin, commit = (_nothing, _nothing) if then is None else (target.begin, target.commit)
     try:
-        together(f"{save}/arrays", lambda: target.write(pieces))
-        together(f"{save}/table", _nothing if then is None else target.commit)
+        together(begin, f"{save}/begun")
+        begun.set_result(None)
+        together(lambda: target.write(pieces), f"{save}/arrays")
+        together(commit, f"{save}/table")
         if then is not None:
             then()
     except HandlaxError as error:
         error.moved(where)
         raise
     finally:
-        if then is not None:
+        if target.lock.is_held:
             target.clean()
-            target.lock.release()
+        target.lock.release()

@@ -249,8 +249,8 @@ class AsyncManager:
                 on_commit_callback()
 
         def finish() -> None:
-            together(f"{name}/written", lambda: [promise.result() for promise in promises])
-            together(f"{name}/committed", call_back)
+            together(lambda: [promise.result() for promise in promises], f"{name}/written")
+            together(call_back, f"{name}/committed")
 
         thread = ThreadPoolExecutor(1, "handlax array_serialization")
         self._writing = thread.submit(finish)

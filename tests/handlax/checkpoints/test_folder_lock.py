@@ -3,7 +3,17 @@
 import pytest
 
 from handlax import errors
+from handlax.checkpoints import CheckpointManager, restore, save
 from handlax.checkpoints.folder_lock import FolderLock
+
+
+@pytest.mark.parametrize("path", [b"x", "a\0b", "x\udcff", "a.__lock", "a__lock/b", 3], ids=ascii)
+@pytest.mark.parametrize("act", [
+    CheckpointManager, restore, lambda path: save(path, 1),
+], ids=["manager", "restore", "save"])
+def test_what_is_no_path_is_an_error(act, path):
+    with pytest.raises(errors.BadArgument, match="a path must be a text of Unicode without NUL"):
+        act(path)
 
 
 def test_one_at_a_time_has_it_until_it_releases_it(tmp_path):

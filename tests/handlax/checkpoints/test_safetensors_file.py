@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import handlax as hx
 from handlax import NamedSharding, P, errors, random
 from handlax import numpy as hnp
-from handlax.checkpoints import restore, save, save_async
+from handlax.checkpoints import restore, safetensors_file, save, save_async
 from handlax.checkpoints.folder_lock import FolderLock
 from handlax.checkpoints.safetensors_file import _NAMES as NAMES
 from handlax.testing.faults import failing_files, full_disk, kills
@@ -79,7 +79,7 @@ def test_the_package_reads_what_is_saved_and_writes_what_is_restored(package, fi
     same(restore(file), tree)
 
 
-def test_elements_of_four_bits_are_two_to_a_byte(package, file):
+def test_elements_of_four_bits_are_two_to_a_byte(package, file, monkeypatch):
     x = hnp.arange(8).astype("float4_e2m1fn").reshape(2, 4)
     mesh = hx.make_mesh((4,), ("i",))
     save(file, {"x": hx.device_put(x, NamedSharding(hx.make_mesh((2,), ("i",)), P(None, "i")))})
@@ -89,8 +89,12 @@ def test_elements_of_four_bits_are_two_to_a_byte(package, file):
     for spec in (P(), P(None, "i")):  # of the second the parts are half bytes
         like = hx.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, spec))
         assert (np.asarray(restore(file, {"x": like})["x"]) == np.asarray(x)).all()
+    columns = {"x": hx.device_put(x, NamedSharding(mesh, P(None, "i")))}
+    save(file, columns)
+    assert (np.asarray(restore(file)["x"]) == np.asarray(x)).all()
+    monkeypatch.setattr(safetensors_file, "_joined", lambda leaf, own: own)  # as where others have the columns between
     with pytest.raises(errors.NotSaved, match="must have an even number of elements along the last dimension"):
-        save(file, {"x": hx.device_put(x, NamedSharding(mesh, P(None, "i")))})
+        save(file, columns)
     with pytest.raises(errors.DTypeMismatch, match=r"must have an even number of elements, got \[3\] at x"):
         save(file, {"x": hnp.zeros(3, "float4_e2m1fn")})
 
@@ -101,6 +105,19 @@ def test_names_are_keys_joined_by_dots_and_the_order_is_that_of_like(file):
     same({name: np.asarray(x) for name, x in restore(file).items()}, FLAT)
     file.write_bytes(file_of({"b": entry("U8", (1,), (0, 1)), "a": entry("U8", (1,), (1, 2))}, b"\1\2"))
     assert [x.item() for x in restore(file, {"a": np.uint8([0]), "b": np.uint8([0])}).values()] == [2, 1]
+
+
+def test_parts_that_fill_a_box_are_one_write_and_one_read(file, monkeypatch):
+    x = np.arange(4000.0, dtype="float32").reshape(1000, 4)
+    columns = {"x": hx.device_put(x, NamedSharding(hx.make_mesh((2, 2), ("i", "j")), P("i", "j")))}
+    writes, write = [], os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda number, data, place: writes.append(place) or write(number, data, place))
+    save(file, columns)
+    assert len(writes) == 1
+    reads, fill = [], safetensors_file.FileArray._filled
+    monkeypatch.setattr(safetensors_file.FileArray, "_filled", lambda *args: reads.append(args) or fill(*args))
+    restored = restore(file, columns)["x"]
+    assert len(reads) == 1 and restored.sharding == columns["x"].sharding and (np.asarray(restored) == x).all()
 
 
 def test_every_array_is_aligned(file):
@@ -173,7 +190,8 @@ def test_the_package_refuses_the_same(package, wrong):
 
 def test_other_places_are_errors(file, tmp_path):
     (tmp_path / "folder.safetensors").mkdir()
-    for name, found in (("a", "none"), ("folder", "Is a directory")):
+    os.mkfifo(tmp_path / "pipe.safetensors")
+    for name, found in (("a", "none"), ("folder", "no regular file"), ("pipe", "no regular file")):
         with pytest.raises(errors.BadCheckpoint, match=f"must be a file of the format safetensors, got {found}"):
             restore(tmp_path / f"{name}.safetensors")
     file.write_bytes(file_of({"a": entry("BOOL", (2,), (0, 2))}, b"\1\2"))
@@ -256,7 +274,7 @@ checkpoints.save({str(file)!r}, {{"x": np.ones(4)}})
 
 def test_one_save_at_a_time_writes_a_file(tmp_path):
     file = tmp_path / "a.safetensors"
-    lock = FolderLock(tmp_path, "a.safetensors.new")
+    lock = FolderLock(tmp_path, "a.safetensors.lock")
     lock.acquire()
     with pytest.raises(errors.NotSaved, match="one save at a time"):
         save(file, TREE)
@@ -264,6 +282,41 @@ def test_one_save_at_a_time_writes_a_file(tmp_path):
     saved = save_async(file, TREE)
     saved.result(60)
     same(restore(file, TREE), TREE)
+    assert os.listdir(tmp_path) == [file.name]
+
+
+def test_files_of_others_are_left_alone_and_those_of_killed_saves_are_removed(tmp_path):
+    file, names = tmp_path / "a.safetensors", ("b.safetensors.data.01234567", "a.safetensors.data.0123", "precious")
+    for name in names:
+        (tmp_path / name).write_text("precious")
+    for name in ("new", "lock"):
+        (tmp_path / f"a.safetensors.{name}").symlink_to(tmp_path / "precious")
+    (tmp_path / "a.safetensors.data.01234567").touch()
+    save(file, TREE)
+    same(restore(file, TREE), TREE)
+    assert {*os.listdir(tmp_path)} == {*names, file.name, "a.safetensors.new", "a.safetensors.lock"}
+    assert not file.is_symlink() and {(tmp_path / name).read_text() for name in names} == {"precious"}
+
+
+def test_what_is_left_of_a_save_takes_no_bytes_of_another_process(tmp_path):
+    program = """
+import os
+import numpy as np
+from handlax import NamedSharding, P, checkpoints
+folder = os.environ["FOLDER"] + "/" + str(hx.process_index())
+x = hx.device_put(np.arange(8, dtype=np.float32), NamedSharding(hx.make_mesh((4,), ("a",)), P("a")))
+try:
+    checkpoints.save(folder + "/a.safetensors", {"x": x})
+except hx.errors.NotSaved as error:
+    print(error.what)
+"""
+    for number in (0, 1):
+        (tmp_path / str(number)).mkdir()
+        for name in ("new", "data.01234567"):
+            (tmp_path / str(number) / f"a.safetensors.{name}").write_bytes(bytes(8))
+    for number, (said,) in enumerate(in_processes(program, 2, 2, FOLDER=str(tmp_path))):
+        assert said.startswith("save: all processes must have one folder, got none with "), number
+    assert not (tmp_path / "0" / "a.safetensors").exists()
 
 
 MANY = """
