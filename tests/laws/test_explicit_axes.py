@@ -86,7 +86,7 @@ PROGRAMS = {
                 ["f32[8,4@a]", "f32[8,4@a]"]),
     "updates of single rows": (lambda x: (x.at[1].set(0.0), x.at[1].add(x[0]), x.at[1, 2].set(x[0, 1])), [AB],
                                ["f32[8@a,4@b]"] * 3),
-    "rolls": (lambda x: (hnp.roll(x, 3, 0), hnp.roll(x, (1, -1), (0, 1)), hnp.roll(x, x[0, 0] > 0, 0)), [AB],
+    "rolls": (lambda x: (hnp.roll(x, 3, 0), hnp.roll(x, (1, -1), (0, 1)), hnp.roll(x, hnp.argmax(x[0]), 0)), [AB],
               ["f32[8@a,4@b]"] * 3),
     "grad of updates": (hx.grad(SQUARE(lambda x: hnp.roll(x.at[1].set(x[2]), 1, 0))), [A_], ["f32[8@a,4]"]),
     "broadcast": (lambda x: (hnp.broadcast_to(x, (8, 4)), lax.broadcast_in_dim(x, (8, 4), (1,), out_sharding=P("a"))),
