@@ -65,6 +65,13 @@ def equally(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]
     return alike(op, operands, results)._replace(equal=numbered(results[0]))
 
 
+def updated(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> ShardingRule:
+    """``equally``, of an operand and what replaces a part of it; of several rows a single one is whole."""
+    x, u, *starts = operands
+    part = [None if n == 1 < x.shape[d] else d for d, n in enumerate(u.shape)]
+    return ShardingRule([numbered(x), part, *map(numbered, starts)], [numbered(x)], equal=numbered(x))
+
+
 def sliced(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> ShardingRule:
     """``alike``, of a part of the first operand; of several rows a single one is whole."""
     x, y = operands[0], results[0]

@@ -248,7 +248,7 @@ def array_type(
 
 def _are_added(dtype: Any) -> bool:
     """Whether values of this dtype have sums, as booleans and random keys have not."""
-    return not isinstance(dtype, ExtendedDType) and dtype != bool
+    return not isinstance(dtype, ExtendedDType) and dtype.kind != "b"
 
 
 class OfArrayType:

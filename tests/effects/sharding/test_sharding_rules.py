@@ -13,6 +13,7 @@ from handlax.effects.sharding.sharding_rules import (
     equally,
     reduced,
     summed_axes,
+    updated,
 )
 from handlax.effects.types.array_type import array_type
 
@@ -68,6 +69,15 @@ def test_whole_dimensions_join_with_any_unless_they_must_be_equal():
     assert result(alike(None, xs, results), xs, (8, 4)) == "f32[8@a,4@b]"
     with pytest.raises(ShardingTypeError, match=r"cut alike, got f32\[8@a,4@b\] and f32\[8@a,4\]"):
         result(equally(None, xs, results), xs, (8, 4))
+
+
+def test_a_single_row_that_replaces_one_is_whole():
+    x, results = typed((8, 4), "a", "b"), [array_type((8, 4), "float32")]
+    xs = [x, typed((1, 4), None, "b")]
+    assert result(updated(None, xs, results), xs, (8, 4)) == "f32[8@a,4@b]"
+    xs = [x, typed((2, 4), None, "b")]
+    with pytest.raises(ShardingTypeError, match="must be cut alike"):
+        result(updated(None, xs, results), xs, (8, 4))
 
 
 def test_a_reduced_dimension_is_dropped_and_numbers_are_beside_all():
