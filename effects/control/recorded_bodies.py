@@ -79,7 +79,7 @@ def with_recorded_constants(where: str, program: Program, consts: Sequence[Any])
 
 
 def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:
-    """The programs recorded again with all inputs and results varying along the mesh axes ``varying``, sub-programs too.
+    """The programs, and those inside, recorded again with inputs and results varying along the mesh axes ``varying``.
 
     These are the axes of the value by which each device of a mesh chooses a branch, or whether to iterate once more.
     So all that depends on an input varies along them, and no derivative has a sum over their devices inside.
@@ -90,7 +90,7 @@ def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> lis
 @derived_once
 def _diverging(program: Program, varying: frozenset[SizedAxis]) -> Program:
     in_types = [t.along(t.varying | varying) for t in program.in_types]
-    if in_types != [*program.in_types]:
+    if in_types != [*program.in_types]:  # else all that depends on an input varies already
         ops = [_with_diverging_bodies(op, varying) if op.bodied else op for op in program.ops]
         parts = (program.args, program.types, program.outs, program.consts, program.sites, program.name)
         program = record_body(Program(program.in_types, ops, *parts), in_types, program.name)

@@ -594,22 +594,3 @@ def test_numbers_that_differ_in_type_or_sign_are_not_taken_for_each_other():
 def test_residuals_that_are_neither_arrays_nor_numbers_are_refused(leaf):
     with pytest.raises(TypeError):
         numbers_reach(lambda f: hx.grad(f)(2.0), leaf)
-
-
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_rules_of_rules_with_a_collective_under_vmap_have_second_derivatives_over_a_mesh(depth):
-    """``f(x) = c x mean(x)`` for the sum of the lanes, with ``c = 1 + 2**2``."""
-
-    def with_rule(f):
-        g = hx.custom_vjp(f)
-        g.defvjp(lambda x: (f(x), x), lambda x, ct: hx.vjp(f, x)[1](ct))
-        return g
-
-    f = lambda x: x * lax.pmean(x.sum(), "i") / 2
-    for _ in range(depth):
-        f = with_rule(f)
-    lanes = lambda x: hx.vmap(f)(hnp.stack([x, 2 * x])).sum(0)
-    over = hx.shard_map(lanes, mesh=hx.make_mesh((2,), ("i",)), in_specs=hx.P("i"), out_specs=hx.P("i"))
-    along = lambda f: lambda x: hx.jvp(hx.grad(lambda x: (f(x) ** 2).sum()), (x,), (x,))[1]
-    x = hnp.arange(4.0)
-    assert hnp.allclose(hx.jit(along(over))(x), along(lambda x: 5 * x * x.mean())(x))
