@@ -478,10 +478,10 @@ def test_what_fails_in_one_process_has_failed_in_each(acting):
 
     def told(index):
         with pytest.raises(HandlaxError) as raised:
-            agreement.together("the step", lambda: save(index))
+            agreement.together(lambda: save(index), "the step")
         return type(raised.value), raised.value.what
 
-    assert acting(lambda index: agreement.together("a step", lambda: None)) == [None, None]
+    assert acting(lambda index: agreement.together(lambda: None, "a step")) == [None, None]
     message = "save: the disk must have space, got none"
     assert acting(told) == [(NotSaved, f"{message}, in process 1."), (BadArgument, f"{message}.")]
 
