@@ -197,7 +197,10 @@ def _other_kind(leaf: StoredLeaf, kind: str) -> DTypeMismatch:
 
 
 def _wanted(leaf: StoredLeaf, saved: ArrayType, like: Any) -> ShapeDtypeStruct:
-    """What is asked for of an array, with its format. Raises: ShapeMismatch, DTypeMismatch: another type is saved."""
+    """The type, sharding and layout in which the array of a leaf is to be restored, as ``like`` says.
+
+    Raises: ShapeMismatch, DTypeMismatch: ``saved``, its type in the checkpoint, is another one.
+    """
     if like is None:
         return ShapeDtypeStruct(saved.shape, saved.dtype, weak_type=saved.weak)
     wanted = like if isinstance(like, ShapeDtypeStruct) else ShapeDtypeStruct.like(like)

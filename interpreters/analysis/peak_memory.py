@@ -164,8 +164,10 @@ def _in_breadth(kernels: Sequence[Kernel]) -> list[int]:
 
 
 def _copied(op: Any, types: Sequence[ArrayType]) -> dict[int, int]:
-    """The operands that an operation copies, and the bytes of the copy: contractions and convolutions into another
-    order of dimensions, or into the 32 bits in which 16 are computed; LAPACK a matrix that it overwrites.
+    """The bytes of the copy of each operand that XLA copies before it executes the operation, by the operand's number.
+
+    Contractions and convolutions read operands in one order of dimensions, and those of 16 bits as 32 bits; LAPACK
+    overwrites its matrix.
     """
     numbers: Any = getattr(op, "dimension_numbers", None)
     sizes = dict(enumerate(_bytes(types)))

@@ -121,7 +121,9 @@ class _Backward:
                 self.add(n, ct)
 
     def add(self, n: int, part: Any) -> None:
-        """Add ``part`` to the cotangent of variable ``n``; the sum is unreduced along the axes along which both are."""
+        """Add ``part`` to the cotangent of variable ``n``; where both are sums of which each device of a mesh axis has
+        its own contribution, so is the result, and the devices' parts are not summed yet.
+        """
         grads, varying = self.grads, self.types[n].varying
         if part.type.varying is not varying:
             part = vary(part, varying)

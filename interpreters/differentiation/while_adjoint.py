@@ -251,7 +251,9 @@ def stride(length: Any, slots: Any) -> Any:
 
 
 def typed_cotangent(ct: Any, type: ArrayType) -> Any:
-    """The cotangent ``ct`` of a value of this type, reduced, and converted to exactly its dual; zeros if it is None."""
+    """The cotangent ``ct`` of a value of this type, summed over the devices that share the value, and converted to
+    exactly the type of its cotangents, ``type.dual``; zeros if it is None.
+    """
     return zeros_like(type.dual) if ct is None else as_type(with_varying(ct, type.varying), type.dual)
 
 

@@ -239,7 +239,7 @@ class _Walk:
             self.asked[n] = axes if fits else frozenset()
 
     def makes(self, op: Operation, args: Sequence[int], axes: Any) -> bool:
-        """Whether the operation itself sums along all these axes."""
+        """Whether an operation sums over dimensions that all these mesh axes cut, so that it can make partial sums."""
         return {*axes} <= {name for names in self.summed(op, args).values() for name in names}
 
     # The new program
