@@ -20,6 +20,7 @@ from ...effects.operations.foundations.layout_constraint import LayoutConstraint
 from ...effects.operations.foundations.put_on import PutOn
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
 from ...effects.operations.foundations.to_memory import in_memory
+from ...effects.sharding.devices import processes_of
 from ...effects.sharding.layout import Format, Layout
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
@@ -209,7 +210,7 @@ def _check_same(x: ConcreteArray, sharding: Sharding) -> None:
     joined = runtime.connection()
     if joined is not None:
         digest = hashlib.sha256(x.value.tobytes()).hexdigest()
-        who = frozenset([device.process_index for device in sharding._device_assignment])
+        who = processes_of(sharding._device_assignment)
         said = joined.all_say(f"{x.type} {digest}", who, "device_put")
         others = [number for number in sorted(said) if said[number] != said[joined.index]]
         if others:

@@ -14,6 +14,8 @@ import numpy as np
 
 from ...effects.base.caches import cached
 from ...effects.base.errors import NotAddressable
+from ...effects.sharding.devices import processes_of
+from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, Shape
 from ..clients.jaxlib_modules import xc
 from ..clients.processes import connection
@@ -113,7 +115,7 @@ def _take_part(array: np.ndarray[Any, Any], where: BufferSharding) -> None:
     joined = connection()
     if joined is not None and not where.named.is_fully_addressable:
         digest = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        group = frozenset([device.process_index for device in where.named._device_assignment])
+        group = processes_of(where.named._device_assignment)
         with joined.turn(group):
             joined.take_part(group, f"an argument {ArrayType(array.shape, array.dtype)} with digest {digest:08x}")
 
@@ -124,17 +126,23 @@ def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
 
     Raises: ShapeMismatch: a dimension cannot be cut into equal parts.
     """
-    mesh, unreduced = where.named.mesh, where.named.unreduced
-    first = {*mesh.devices[tuple([slice(1 if name in unreduced else None) for name in mesh.axis_names])].flat}
+    zeroed = _zeroed(where.named) if where.named.unreduced else ()
     made: dict[Any, Any] = {}  # devices that hold the same part share its memory
     parts = []
     for device, index in where.named.addressable_devices_indices_map(array.shape).items():
-        key = device in first, *[(cut.start, cut.stop) for cut in index]
+        key = device in zeroed, *[(cut.start, cut.stop) for cut in index]
         if key not in made:
             part = np.asarray(array[index])
-            made[key] = part if device in first else np.zeros_like(part)
+            made[key] = np.zeros_like(part) if device in zeroed else part
         parts.append(made[key])
     return spread_parts(parts, aval(array.shape, array.dtype), where)
+
+
+def _zeroed(named: NamedSharding) -> frozenset[Device]:
+    """The devices that are not the first along an unreduced axis: of a value that is there already they add nothing."""
+    mesh = named.mesh
+    first = mesh.devices[tuple([slice(1 if name in named.unreduced else None) for name in mesh.axis_names])]
+    return frozenset(mesh.devices.flat).difference(first.flat)
 
 
 def spread_parts(parts: Sequence[np.ndarray[Any, Any]], kind: Aval, where: BufferSharding) -> Buffer:

@@ -13,7 +13,7 @@ import numpy as np
 from ...effects.base.caches import cached, per_process, process_lock
 from ...effects.base.errors import BadCall, CompileError, HandlaxError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
-from ...effects.sharding.devices import is_addressable
+from ...effects.sharding.devices import is_addressable, processes_of
 from ...effects.sharding.mesh import Mesh
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
 from ..clients.platforms import COUNTS, register_lapack
@@ -158,7 +158,7 @@ class Executable:
         text = self.text.encode() if isinstance(self.text, str) else self.text
         name = _MODULE_NAME.search(text)
         number = int.from_bytes(hashlib.sha256(text).digest()[:7], "big")
-        return frozenset([each.process_index for each in self.devices]), name[1].decode() if name else "program", number
+        return processes_of(self.devices), name[1].decode() if name else "program", number
 
     def _meet(self, joined: Connection, group: frozenset[int], name: str, number: int) -> None:
         """Wait until the processes have come to launch the program.
