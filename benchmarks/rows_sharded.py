@@ -7,6 +7,7 @@ lower for an abstract mesh of 4,096 devices, against one of 8, for handlax alone
 
 from __future__ import annotations
 
+import math
 import os
 import runpy
 import statistics
@@ -78,20 +79,27 @@ print(statistics.median(times[2:]) * 1e6)
 
 def calls(function: str, argument: str = "x") -> Callable[[Plan], Pair]:
     """Microseconds of a call, medians of alternating processes."""
-    return over_eight(CALLS, function=function, argument=argument)
+    return over_devices(CALLS, 8, function=function, argument=argument)
 
 
-def over_eight(program: str, **words: str) -> Callable[[Plan], Pair]:
-    """What a program with eight virtual devices prints, medians of alternating processes."""
+def over_devices(program: str, count: int, **words: str) -> Callable[[Plan], Pair]:
+    """The first number that a program with several virtual devices prints, medians of alternating processes.
+
+    The others, such as a loss, must be equal to 1e-6.
+    """
 
     def measure(plan: Plan) -> Pair:
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+        environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={count}"
         texts = [program.format(lib=lib, **words) for lib in ("handlax", "jax")]
         times: list[list[float]] = [[], []]
+        values: list[list[float]] = [[], []]
         for i in range(plan.rounds):
             for which in (0, 1) if i % 2 == 0 else (1, 0):
-                times[which].append(float(run_process(texts[which], environment, os.getcwd())[1]))
+                used, *values[which] = map(float, run_process(texts[which], environment, os.getcwd())[1].split())
+                times[which].append(used)
+        close = [math.isclose(x, y, rel_tol=1e-6) for x, y in zip(*values, strict=True)]
+        assert all(close), f"handlax gave {values[0]}, JAX {values[1]}"
         ours, theirs = map(statistics.median, times)
         return Pair(ours, theirs)
 
@@ -150,7 +158,9 @@ ROWS = [
     Row("shard_map dispatch over 8 devices, 1 argument", 1.00, calls(SHARD_MAP), unit="us"),
     Row("pmap dispatch over 8 devices, 1 argument", 1.00, calls("lib.pmap(lambda x: x + 1.0)", ROWS_OF_X), unit="us"),
     Row("jit dispatch on one of 8 devices, 1 argument", 1.00, calls("lib.jit(lambda x: x + 1.0)", ON_ONE), unit="us"),
-    Row("tensor-parallel transformer step over 8 devices, processor time", 1.10, over_eight(TENSOR_PARALLEL), 1.00),
+    Row(
+        "tensor-parallel transformer step over 8 devices, processor time", 1.10, over_devices(TENSOR_PARALLEL, 8), 1.00
+    ),
     Row("transformer step for 4,096 devices against 8: trace", 1.1, against_few(trace), beside=False),
     Row("transformer step for 4,096 devices against 8: trace + lower", 1.1, against_few(lower), beside=False),
     Row("transformer step for 4,096 devices against 8: text", 1.1, text_sizes, unit="bytes", beside=False),

@@ -12,7 +12,7 @@ from . import random
 from .effects.base.errors import BadArgument, BadIndex, ShapeMismatch, need_count, text_of, whole_number
 from .effects.base.immutables import ImmutableObject
 from .effects.base.stack import BASE, inside
-from .effects.core.arrays import Array
+from .effects.core.arrays import Array, ConcreteArray, concrete
 from .effects.trees import pytrees
 from .effects.trees.paths import keystr
 
@@ -67,6 +67,8 @@ class Batches(ImmutableObject):
         for count in {size, min(size, rows - starts[-1])}:
             if count % parts:
                 raise ShapeMismatch(f"Batches: each batch must have {parts} equal parts, got one of {count} rows.")
+        if isinstance(key, ConcreteArray):  # on no device: each process draws the order by itself, in any thread
+            key = concrete(key.type.cut_by(None), key.value)
         self._fill(data=data, size=size, key=key, part=(index, parts), _rows=rows, _starts=starts,
                    _numbers=range(epochs * len(starts)))
 

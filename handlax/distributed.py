@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from .effects.base.errors import BadArgument, BadCall, ProcessFailure
+from .effects.base.errors import BadArgument, BadCall, JaxRuntimeError, ProcessFailure
 from .effects.base.jax_settings import from_environment
 from .lowering.clients.clusters import Cluster, find
 from .lowering.clients.coordinator import LAUNCH_SECRET
@@ -59,7 +60,7 @@ def initialize(
         coordinator_bind_address: where process 0 listens; by default at ``coordinator_address`` and nowhere else.
             ``"[::]:1234"``: at this port on all interfaces.
         partition_index: the number of the group of machines, told to GPUs. ``slice_index`` is its former name.
-        mtls_cert_file: with the other three files of mutual TLS, for which jaxlib 0.12 is needed.
+        mtls_cert_file: with the key and the authority's certificate: mutual TLS, for which jaxlib 0.11.2 is needed.
 
     Raises: ProcessFailure: a device was used before, or it was called before, or a process is missing. BadArgument: an
     argument is neither given nor known from the environment or the cluster.
@@ -85,15 +86,14 @@ def initialize(
     bind = coordinator_bind_address or from_environment("coordinator_bind_address")[1]
     partition = slice_index if partition_index is None else partition_index
     text = from_environment("partition_index")[1]
-    credentials = dict(
+    credentials = _credentials(
         mtls_cert_file=mtls_cert_file, mtls_key_file=mtls_key_file, mtls_ca_file=mtls_ca_file,
         mtls_peer_uri_prefix=mtls_peer_uri_prefix, verify_secure_credentials=verify_secure_credentials,
     )
     runtime.connect(runtime.Membership(
         address, count, index, bind or address, local,
         int(text) if partition is None and text else partition,
-        initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds,
-        {name: value for name, value in credentials.items() if value is not None}, _secret(),
+        initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds, credentials, _secret(),
     ))
 
 
@@ -114,15 +114,33 @@ def shutdown() -> None:
     runtime.disconnect()
 
 
+class DistributedClient:
+    """jaxlib's client of the coordinator, whose failures are ``errors.JaxRuntimeError``."""
+
+    def __init__(self, client: Any):
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(*args, **kwargs)
+            except runtime.RuntimeFailure as error:
+                raise JaxRuntimeError(str(error)) from error
+
+        return call
+
+
 class GlobalState:
-    """This process among the others, as libraries ask for it; ``client`` is jaxlib's, None where ``initialize`` was not
-    called.
+    """This process among the others, as libraries ask for it; ``client`` is None where ``initialize`` was not called.
     """
 
     @property
-    def client(self) -> Any:
+    def client(self) -> DistributedClient | None:
         joined = runtime.connection()
-        return None if joined is None else joined.client
+        return None if joined is None else DistributedClient(joined.client)
 
     @property
     def process_id(self) -> int:
@@ -136,6 +154,19 @@ class GlobalState:
 
 
 global_state = GlobalState()
+
+
+def _credentials(**options: Any) -> dict[str, Any]:
+    """jaxlib's options for mutual TLS. Raises BadArgument: it has none, or a file is not there."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if given and not runtime.HAS_MUTUAL_TLS:
+        raise BadArgument(f"distributed.initialize: for {next(iter(given))} jaxlib must be 0.11.2 or later, got "
+                          f"{runtime.JAXLIB_VERSION}.")
+    for name in [name for name in options if name.endswith("_file") and given]:
+        if not Path(options[name] or "").is_file():
+            raise BadArgument(f"distributed.initialize: {name} must name a file, got {options[name]!r}.",
+                              hint="mutual TLS has a certificate, its key, and the certificate of its authority.")
+    return given
 
 
 def _secret() -> str:

@@ -8,8 +8,6 @@ _NAMES = {
     "handlax.effects.control.composite": "composite",
     "handlax.effects.control.debug_callbacks": "debug_callback debug_print",
     "handlax.effects.control.ffi_call": "ffi_call ffi_effect",
-    "handlax.effects.operations.collectives.collective":
-        "all_gather all_to_all axis_index pbroadcast pmax pmin ppermute pprod psum psum_scatter punvary pvary",
     "handlax.effects.operations.fft": "fft",
     "handlax.effects.operations.indexing.relocation": "relocate",
     "handlax.effects.operations.linalg.cholesky": "cholesky",
@@ -37,6 +35,7 @@ _NAMES = {
         "reduce_window_max reduce_window_min reduce_window_sum window_argmax window_argmin",
     "handlax.experimental.sparse.todense": "todense",
     "handlax.interpreters.inspection.explain_handlers": "clause_answers clause_performs",
+    "handlax.interpreters.inspection.sharding_picture": "inspect_sharding",
     "handlax.interpreters.library.effectful.error_values": "debug_check reported",
     "handlax.interpreters.library.effectful.failures": "check",
     "handlax.interpreters.library.effectful.harvest": "sow",

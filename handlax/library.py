@@ -32,7 +32,6 @@ from .interpreters.library.pure.cost_table import OperationCost as OperationCost
 from .interpreters.library.pure.cost_table import Seconds as Seconds
 from .interpreters.library.pure.counters import cost_counter as cost_counter
 from .interpreters.library.pure.counters import cost_of as cost_of
-from .interpreters.library.pure.counters import costs as costs
 from .interpreters.library.pure.counters import measure as measure
 from .interpreters.library.pure.dry_run import DryRun as DryRun
 from .interpreters.library.pure.dry_run import DryRunStep as DryRunStep
@@ -40,3 +39,4 @@ from .interpreters.library.pure.dry_run import dry_run as dry_run
 from .interpreters.library.pure.memoise import memo as memo
 from .interpreters.library.pure.nan_origin import nan_origin as nan_origin
 from .interpreters.library.pure.precision import autocast as autocast
+from .lowering.jit.costs import costs as costs

@@ -299,7 +299,7 @@ class NotSaved(HandlaxError, OSError):
 
 
 class BadCheckpoint(HandlaxError, ValueError):
-    """A folder without a saved tree that is whole: it has none, or one that is damaged or of a later version."""
+    """A folder or file without a saved tree that is whole: it is damaged, of a later version, or not there."""
 
 
 class NotExportable(HandlaxError, ValueError, NotImplementedError):

@@ -22,6 +22,9 @@ class LaterLayers:
     imported: Callable[[Any], Any]
     """The array of an object with ``__dlpack__``, a copy."""
 
+    placed: Callable[[Any, Any], Any]
+    """``(x, sharding)``: the concrete array, committed to a sharding."""
+
     resharded: Callable[[str, Any, Any], Any]
     """``(where, x, shardings)``: ``reshard(x, shardings)`` under the name ``where`` in errors."""
 

@@ -13,6 +13,7 @@ from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
 from ..core.array_interface import ArrayLike
 from ..core.arrays import Array, as_array
+from ..core.columns import data_movement
 from ..core.operation import operation
 from ..core.signatures import R, Ts, X, Y
 from ..core.varying import vary
@@ -66,6 +67,7 @@ class Cond(HigherOrder):
 class PlatformIndex:
     platforms: Platforms
     exempt = {"jvp": "it has no operands", "transpose": "it has no operands", "batch": "it has no operands"}
+    flops = data_movement
 
     def result_type(op):
         return array_type((), int32)

@@ -104,6 +104,7 @@ class Adjoint(Operation):
     types: tuple[ArrayType, ...]  # of y
     # as of a higher-order operation: handlers cross the functions backward and forward
     runs: ClassVar[str] = "once"
+    lanes_of_all: ClassVar[Any] = ()
     stacks: ClassVar[bool] = False
     multiple_results = True
     deferred = True

@@ -43,7 +43,6 @@ from .recorded_bodies import (
     RecordedBody,
     at_path,
     body_of,
-    copied_before,
     diverging,
     initial_carry,
     need_all_devices,
@@ -185,9 +184,8 @@ def scan_as(
     body, inside, outside = stable_carry(name, trace, carry_tree, [c.type for c in carries], below)
     bodies, captured = close_all([with_carry_types(body.program, inside, outside)])
     start = [initial_carry(c, t) for c, t in zip(carries, outside)]
-    loop = Scan(bodies, len(captured), count, size, bool(reverse), unrolled)
-    op, operands = copied_before(loop, (*captured, *start, *slices))
-    return pytrees.unflatten(body.structure, perform_bodies(op, *operands))
+    op = Scan(bodies, len(captured), count, size, bool(reverse), unrolled)
+    return pytrees.unflatten(body.structure, perform_bodies(op, *captured, *start, *slices))
 
 
 def _static_integer(name: str, what: str, value: Any, hint: str | None = None) -> int:

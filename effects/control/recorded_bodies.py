@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismatch
 from ..base.source_locations import user_site
-from ..base.stack import perform
+from ..base.stack import inside, perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
-from ..core.named_axes import Axis, SizedAxis, tracked
-from ..core.varying import LaneOperations, vary
+from ..core.named_axes import Axis, SizedAxis, in_bodies_of
 from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.equation_views import with_constants
 from ..programs.higher_order import HigherOrder, record_body
-from ..programs.program import Builder, Program, derived_once, interpret
+from ..programs.program import Builder, Program, derived_once
 from ..trees import pytrees
 from ..trees.structure import at, difference
 from ..types.array_type import ArrayType
@@ -55,46 +54,6 @@ def perform_bodies(op: HigherOrder, *operands: Array) -> list[Array]:
     return [y if source is None else operands[source] for y, source in zip(results, sources)]
 
 
-def copied_before(op: Any, operands: tuple[Array, ...]) -> tuple[Any, tuple[Array, ...]]:
-    """The operation with one body, and operands, where what serves varying values alone is copied to devices before it.
-
-    The adjoint of a copy is a sum over the devices: of what is copied before a loop it is made once, after the sum over
-    the iterations, and not in each of them.
-    """
-    (body,) = op.bodies
-    if not body.effects and not any([t.varying for t in body.in_types]):
-        return op, operands
-    spare = [frozenset() if op.shared <= n < op.shared + op.carry else axes for n, axes in enumerate(_spare_axes(body))]
-    if not any(spare):
-        return op, operands
-    types = [t.along(t.varying | axes) for t, axes in zip(body.in_types, spare)]
-    wider = record_body(lambda *xs: interpret(body, xs), types, body.name)
-    return op.with_bodies([wider]), tuple([vary(x, t.varying) for x, t in zip(operands, types)])
-
-
-def _spare_axes(body: Program) -> list[frozenset[SizedAxis]]:
-    """Of each input of a body the further mesh axes along which it may differ between devices, without a change of the
-    types of results, and of the operands of collectives, effects and operations with bodies.
-
-    There are none of an input that is not used.
-    """
-    types = body.numbered_types()
-    axes = frozenset[SizedAxis]().union(*[t.varying for t in types])
-    spare = [axes - t.varying for t in types]
-    used = {*body.outs}
-    for n in used:
-        if n >= 0:
-            spare[n] = frozenset()
-    for step, args, results, _ in reversed([*body.steps()]):
-        used.update(args)
-        follows = not (step.bodied or step.effectful or (step.named and type(step) is not LaneOperations.copy))
-        allowed = [spare[n] | types[n].varying if follows else frozenset() for n in results]
-        for n in args:
-            if n >= 0:
-                spare[n] = spare[n].intersection(*allowed)
-    return [axes if n in used else frozenset() for n, axes in enumerate(spare[: len(body.in_types)])]
-
-
 def with_types(program: Program, types: Sequence[ArrayType]) -> Program:
     """The program with each result converted to its entry of ``types``, which has the same shape."""
     if program.out_types == tuple(types):
@@ -120,16 +79,27 @@ def with_recorded_constants(where: str, program: Program, consts: Sequence[Any])
 
 
 def diverging(programs: Sequence[Program], varying: frozenset[SizedAxis]) -> list[Program]:
-    """The programs recorded again with all inputs and results varying along the mesh axes ``varying``.
+    """The programs, and those inside, recorded again with inputs and results varying along the mesh axes ``varying``.
 
     These are the axes of the value by which each device of a mesh chooses a branch, or whether to iterate once more.
+    So all that depends on an input varies along them, and no derivative has a sum over their devices inside.
     """
-    if not varying:
-        return list(programs)
-    return [
-        with_types(new, [t.along(t.varying | varying) for t in new.out_types])
-        for new in [record_body(p, [t.along(t.varying | varying) for t in p.in_types], p.name) for p in programs]
-    ]
+    return [_diverging(program, varying) for program in programs] if varying else list(programs)
+
+
+@derived_once
+def _diverging(program: Program, varying: frozenset[SizedAxis]) -> Program:
+    in_types = [t.along(t.varying | varying) for t in program.in_types]
+    if in_types != [*program.in_types]:  # else all that depends on an input varies already
+        ops = [_with_diverging_bodies(op, varying) if op.bodied else op for op in program.ops]
+        parts = (program.args, program.types, program.outs, program.consts, program.sites, program.name)
+        program = record_body(Program(program.in_types, ops, *parts), in_types, program.name)
+    return with_types(program, [t.along(t.varying | varying) for t in program.out_types])
+
+
+def _with_diverging_bodies(op: Any, varying: frozenset[SizedAxis]) -> Any:
+    with inside(in_bodies_of(op)):
+        return op.map_bodies(lambda body: _diverging(body, varying))
 
 
 def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[SizedAxis]) -> None:
@@ -137,13 +107,12 @@ def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[
 
     ``varying``: the mesh axes of the value by which each device chooses a program.
 
-    Raises: CannotCross: a program has a collective over one of these axes, or a collective that the devices of the
-    whole mesh must reach together, over any mesh axis.
+    Raises: CannotCross: a program has a collective over one of these axes.
     """
     if not varying:
         return
-    met = {meeting for program in programs for meeting in meetings(program)}
-    stuck = sorted({str(at.axis[0]) for at in met if at.axis in varying or (at.by_all and tracked([at.axis]))})
+    met = {at.axis for program in programs for at in meetings(program)}
+    stuck = sorted([str(name) for name, _ in met & varying])
     if stuck:
         along = ", ".join(sorted([str(name) for name, _ in varying]))
         raise CannotCross(

@@ -49,13 +49,16 @@ class ShardMap(HigherOrder):
         need_device_effects(op.bodies[0])
         return HigherOrder.result_type(op, *operands)
 
+    def in_order(self) -> None:
+        """None: the body is executed by all devices at once, so that none hands a state to the next."""
+
     def lanes(self, type: ArrayType) -> tuple[SizedAxis, ...]:
         """The mesh axes along which a value of ``type`` in the body varies, in the order of the mesh."""
         return tuple([axis for axis in self.axes if axis in type.varying]) if self.tracks else self.axes
 
     @property
     def lanes_of_all(self) -> tuple[SizedAxis, ...]:
-        """The ``varying`` axes in the type of a body's value that differs on every device; none without ``tracks``."""
+        """All axes; none without ``tracks``, where types do not have them."""
         return self.axes if self.tracks else ()
 
     @property
@@ -80,13 +83,14 @@ class ShardMap(HigherOrder):
 
 
 def need_device_effects(body: Program, where: str = "shard_map") -> None:
-    """Check that every effect of a ``shard_map`` body is a collective over an axis, or one with a lowering.
+    """Check that every effect of a ``shard_map`` body is a collective over an axis, has a lowering, or is per lane.
 
     Raises: CannotCross: the body performs another effect, which all devices would perform, in no order.
     """
-    unhandled = [effect for effect in body.effects if not isinstance(effect, Axis) and not has_lowering(effect)]
+    parallel = lambda effect: isinstance(effect, Axis) or getattr(effect, "vmap", None) == "per_lane"
+    unhandled = [effect for effect in body.effects if not parallel(effect) and not has_lowering(effect)]
     if unhandled:
         raise CannotCross(
             f"{where}: every device would perform {effects_text(unhandled)}, in no order.",
-            hint=f"handle it inside: {where}(hx.handle(h)(f), ...).",
+            hint=f"handle it inside: {where}(hx.handle(h)(f), ...); or declare @hx.effect(vmap='per_lane').",
         )

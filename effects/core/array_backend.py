@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..sharding.layout import Layout
 from ..sharding.named_sharding import Sharding
 from ..types.array_type import ArrayType
 
@@ -22,6 +23,8 @@ class ArrayBackend(Protocol):
     def is_ready(self, buffer: Any) -> bool: ...
 
     def sharding(self, buffer: Any) -> Sharding: ...
+
+    def layout(self, buffer: Any) -> Layout | None: ...
 
     def is_committed(self, buffer: Any) -> bool: ...
 

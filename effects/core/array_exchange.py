@@ -1,4 +1,6 @@
-"""``Exchanged``: how a concrete array gives its memory to other libraries, by DLPack and by CUDA's interface."""
+"""``Exchanged``: how a concrete array gives its memory to other libraries, by Python's buffers, DLPack and CUDA's
+interface.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,14 @@ class Exchanged:
     type: Any
     _buffer: Any
     buffer: Any
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The data as read-only memory, of which Python asks since 3.12. Raises: BufferError: NumPy lacks the dtype."""
+        if isinstance(self.type.dtype, ExtendedDType):
+            raise self._keys_error("memoryview")
+        if self.type.dtype.isbuiltin != 1:
+            raise BufferError(f"memoryview: Python's buffers must have the dtype, got {self.type.dtype}.")
+        return memoryview(self.__array__())  # type: ignore[attr-defined]
 
     def __dlpack__(
         self,

@@ -8,7 +8,7 @@ from ..base.errors import ConcretizationTypeError
 from ..base.immutables import ImmutableObject
 from ..base.later_layers import LaterLayers
 from ..sharding.devices import is_addressable
-from ..sharding.layout import Format, row_major_format
+from ..sharding.layout import Format, row_major
 from ..sharding.named_sharding import Sharding
 
 
@@ -58,8 +58,8 @@ class OnDevices:
 
     @property
     def format(self) -> Format:
-        """The layout of the data, which is row-major, and the sharding."""
-        return row_major_format(len(self.type.shape), self.sharding)
+        """The layout of the data and the sharding."""
+        return Format(LaterLayers.backend.layout(self.buffer) or row_major(self.type.ndim), self.sharding)
 
     @property
     def committed(self) -> bool:
@@ -84,6 +84,11 @@ class OnDevices:
     @property
     def is_fully_replicated(self) -> bool:
         return self.sharding.is_fully_replicated
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether this process holds all of the data."""
+        return self.is_fully_addressable or (self.is_fully_replicated and self.sharding.has_addressable_devices)
 
     @property
     def addressable_shards(self) -> list[Shard]:

@@ -175,10 +175,10 @@ class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
         return format(value, spec)
 
     def __repr__(self) -> str:
+        if self._buffer is not None and not self._is_here:
+            return f"Array(shape={self.type.shape}, dtype={self.type.dtype})"
         if isinstance(self.type.dtype, dtypes.ExtendedDType):
             return f"Array({self.type.shape}, dtype={self.type.dtype}) overlaying:\n{self.value}"
-        if self._buffer is not None and not (self.is_fully_addressable or self.is_fully_replicated):
-            return f"Array(shape={self.type.shape}, dtype={self.type.dtype.name})"
         text = np.array2string(self.value, separator=", ", prefix="Array(", suffix=")")
         shape = "" if self.size or self.type.shape == (0,) else f", shape={self.type.shape}"
         weak = ", weak_type=True" if self.type.weak else ""
@@ -196,7 +196,7 @@ class ConcreteArray(UnsealedArray, OnDevices, Exchanged, OwnCopy):
         return iter([concrete(row_type, np.asarray(row)) for row in self.value])
 
     def __reduce__(self) -> Any:
-        return concrete, (self.type, np.array(self.value))
+        return concrete, (self.type.cut_by(self.type.cut and self.type.cut.whole), np.array(self.value))
 
 
 _set_value = setter(UnsealedArray, "_value")

@@ -30,7 +30,7 @@ from __future__ import annotations
 import inspect
 import keyword
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -436,6 +436,19 @@ def linear_in(*positions: int) -> Callable[..., Any]:
 def is_linear(cell: Any) -> bool:
     """Whether a cell of ``jvp`` says that the operation is linear in all operands together, or in some of them."""
     return cell is linear or type(cell) is LinearIn
+
+
+def linear_together(op: Any, positions: Sequence[int], ranks: Sequence[int]) -> Sequence[int]:
+    """The operands in which the operation is linear together, the others fixed: those at ``positions``, and where these
+    are not all, numbers. Empty: there is no such set. ``ranks``: of all operands.
+    """
+    cell, every = JVP.cell(type(op)), range(len(ranks))
+    if cell is multilinear or op.contracts:
+        return positions if len(positions) == 1 else ()
+    found = every[op.linear_in] if op.linear_in is not None else every if cell is linear else ()
+    found = cell.positions if type(cell) is LinearIn else found
+    rest = [i for i in found if i not in positions]
+    return found if {*positions} <= {*found} and not any([ranks[i] for i in rest]) else ()
 
 
 def zero(op: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -57,6 +57,11 @@ def under(outer: Run, scope: Sequence[Binding]) -> Run:
     return Bound(outer, *scope) if scope else outer
 
 
+def in_bodies_of(op: Any) -> Run:
+    """The run in force, with the axes bound that the operation binds in its bodies."""
+    return under(current(), () if op.binds is None else (op.binds,))
+
+
 def _innermost() -> dict[Hashable, int]:
     """The sizes of the bound axes by name, innermost first; of axes with equal names the innermost."""
     sizes: dict[Hashable, int] = {}

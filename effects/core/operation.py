@@ -28,12 +28,12 @@ from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_ours
 from ..base.value_identity import bits
-from ..sharding.sharding_rules import cut_results, hidden, shown
+from ..sharding.sharding_rules import cut_results, hidden, shown, summed_axes
 from ..types.array_type import INVARIANT, Space
 from ..types.declared_types import in_array_types, leaf_types
 from ..types.extent import unbound
 from .cell_sources import Cell
-from .columns import COLUMNS, DEFAULT, LOWER, RESERVED, SHARDING_RULE, Column, Rule
+from .columns import COLUMNS, DEFAULT, JVP, LOWER, RESERVED, SHARDING_RULE, Column, Rule, componentwise, linear_together
 from .parameters import Parametrised, field_names, need_declared, need_free_names
 
 C = TypeVar("C")
@@ -61,6 +61,8 @@ class Operation(Parametrised, ImmutableObject):
     deferred: ClassVar[bool] = False  # it has a ``rule`` that is recorded on demand, which handlers transform
     answers_zero: ClassVar[bool] = False  # its adjoint, a user's rule, may not be zero for a zero cotangent
     contracts: ClassVar[bool] = False  # a contraction or convolution, which is expensive to recompute
+    summed_dims: ClassVar[Any] = ()  # of an operation with a method ``of_parts``: those of each operand that it sums
+    linear_in: ClassVar[slice | None] = None  # where its cell of jvp is code: the operands in which it is linear
     cheap_to_recompute: ClassVar[bool] = False  # recomputed in reverse mode rather than stored as a residual
     costly: ClassVar[bool] = False  # XLA computes its result once, rather than in each kernel that reads it
     rounding: ClassVar[str] = "loose"  # of floats; the nearest one is "correct", or that of a "sum" or a "product"
@@ -71,6 +73,7 @@ class Operation(Parametrised, ImmutableObject):
     states_cut: ClassVar[bool] = False  # its result_type says how results are cut over a mesh; it has no sharding rule
     is_view: ClassVar[bool] = False  # compiled, results are the operands' memory, read otherwise
     keeps_memory: ClassVar[bool] = False  # operands may lie in the host's memory; others are read in the device's
+    placed: ClassVar[Any] = None  # of one that moves arrays between devices: the function of concrete ones that does so
     calls_host: ClassVar[bool] = False  # leaves the device: each device of a mesh does so, whatever lanes of vmap do
     dtypes: ClassVar[frozenset[Any] | None] = None  # those that operands may have; None: not declared
     exempt: ClassVar[Mapping[str, str]] = {}  # law or column -> why it does not apply
@@ -572,4 +575,10 @@ def _cut_result_type(op: Operation, types: tuple[Any, ...]) -> Any:
             hint="hx.sharding.auto_axes(f, out_sharding=spec) leaves a part of the program to the compiler; "
             f"or {op.how_to_add(SHARDING_RULE.name)}",
         )
-    return op.from_results(cut_results(op.name, rule(op, types, results), types, results))
+    cut = rule(op, types, results)
+    if JVP.cell(type(op)) is componentwise:
+        sums = [summed_axes(op.name, [t], lambda _: True, False) for t in types]
+    else:
+        linear = lambda positions: bool(linear_together(op, positions, [len(t.shape) for t in types]))
+        sums = [summed_axes(op.name, types, linear, op.contracts)] * len(results)
+    return op.from_results(cut_results(op.name, cut, types, results, sums))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import replace
 from functools import partial
 from math import inf, prod
 from typing import Any, NamedTuple
@@ -174,6 +175,19 @@ class DotGeneral:
         lhs, rhs = dict(zip(plan.order_lhs, batch + rows + inner)), dict(zip(plan.order_rhs, batch + inner + columns))
         factors = [[lhs[d] for d in numbered(operands[0])], [rhs[d] for d in numbered(operands[1])]]
         return ShardingRule(factors, [batch + rows + columns], equal=batch)
+
+    @property
+    def summed_dims(op):
+        return op.dimension_numbers[0]
+
+    def of_parts(op, x, y):
+        """The products of each part of the dimensions summed over: parts are batch dimensions, the first of the result.
+        """
+        (lhs_inner, rhs_inner), (lhs_batch, rhs_batch) = op.dimension_numbers
+        inner = [k for d in lhs_inner for k in x.inner[d]], [k for d in rhs_inner for k in y.inner[d]]
+        batch = [*x.lanes, *[x.inner[d][-1] for d in lhs_batch]], [*y.lanes, *[y.inner[d][-1] for d in rhs_batch]]
+        numbers = (tuple(inner[0]), tuple(inner[1])), (tuple(batch[0]), tuple(batch[1]))
+        return perform(replace(op, dimension_numbers=numbers), x.array, y.array), [*range(len(x.lanes))]
 
     def evaluate(op, x, y):
         if is_matmul(op, x, y):

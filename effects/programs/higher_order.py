@@ -50,6 +50,7 @@ class HigherOrder(Operation):
     runs: ClassVar[str] = "once"  # the execution mode of the bodies
     loops: ClassVar[bool] = False  # each iteration gets the carry of the one before
     stacks: ClassVar[bool] = False  # iterations take slices of ``each`` and give slices of ``out``
+    lanes_of_all: ClassVar[Any] = ()  # the axes of a mesh in the type of a body's value that differs on every device
     selects: ClassVar[int] = 0  # leading operands that choose a body; no body takes them
     prunes: ClassVar[bool] = True  # unused operands and results may be removed: no field refers to single ones
     own_results: ClassVar[bool] = False  # its results are not those of its bodies

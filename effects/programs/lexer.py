@@ -18,7 +18,8 @@ from ..types.extent_text import EXTENT, parse_extent
 _REAL = r"(?:[0-9]++(?:\.[0-9]*+)?(?:e[+-]?[0-9]++)?|inf|nan)"
 _AXES = r"@(?:[0-9]+:)?(?:\w+|\?|\(\w+(?:,\w+)+\))"
 _SIZE = rf"(?:{EXTENT}|[0-9]+)(?:{_AXES})?"
-TYPE = rf"[a-z]\w*(?:<\w+>){{0,2}}\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{\w+:[0-9]+(?:,\w+:[0-9]+)*\}})?"
+_ALONG = r"\w+:(?:[0-9]+:)?\w+"  # an axis along which a value varies, a:2, or is a partial sum, U:a
+TYPE = rf"[a-z]\w*(?:<\w+>){{0,2}}\[(?:{_SIZE}(?:,{_SIZE})*)?\]~?(?:\{{{_ALONG}(?:,{_ALONG})*\}})?"
 BLANK = re.compile(r"(?:[ \t\r]++|\#[^\n]*+)*+")
 TOKEN = re.compile(
     rf"{BLANK.pattern}(?:"
@@ -125,17 +126,19 @@ class Tokens:
         type = self.known_types.get(token)
         if type is None:
             plain, _, axes = token.partition("{")
-            pairs = [axis.split(":") for axis in axes.rstrip("}").split(",") if axis]
+            along = [axis.partition(":") for axis in axes.rstrip("}").split(",") if axis]
+            pairs = [(axis, size) for axis, _, size in along if size.isdigit()]
             names = [axis for axis, _ in pairs]
             if len({*names}) < len(names):
                 self.fail("a type", got=f"one that varies twice along the same axis, {token}")
+            sums = [(kind, axis) for kind, _, axis in along if not axis.isdigit()]
             name, _, rest = plain.partition("[")
             space = Space.Host if name.endswith("<host>") else Space.Device
             sizes = [size.partition("@") for size in re.findall(_SIZE, rest.partition("]")[0])]
             shape = tuple([parse_extent(size) for size, _, _ in sizes])
             varying = frozenset([(axis, int(size)) for axis, size in pairs])
             try:
-                cut = self.cut_of([at for _, _, at in sizes])
+                cut = self.cut_of([at for _, _, at in sizes], sums)
                 dtype = dtypes.from_short_name(name.removesuffix("<host>"))
                 type = array_type(shape, dtype, plain.endswith("~"), varying, cut, space)
             except dtypes.DTypeMismatch as error:
@@ -145,18 +148,21 @@ class Tokens:
             self.known_types[token] = type
         return type
 
-    def cut_of(self, texts: Sequence[str]) -> Any:
-        """The cut of a type from the texts of axes in its dimensions, with the number of their mesh, or of the first.
+    def cut_of(self, texts: Sequence[str], sums: Sequence[tuple[str, str]]) -> Any:
+        """The cut of a type from the texts of axes in its dimensions, and of unreduced (U) and reduced (R) ones, each
+        with the number of its mesh, or of the first.
 
         Raises ParseError: there is no such mesh, or it has not the axes.
         """
-        if not any(texts):
+        stated = [*filter(None, texts), *[axis for _, axis in sums]]
+        if not stated:
             return None
-        numbers = {int(text.rpartition(":")[0] or 0) for text in texts if text}
+        numbers = {int(text.rpartition(":")[0] or 0) for text in stated}
         axes = [text.rpartition(":")[2] for text in texts]
         entries = [UNCONSTRAINED if text == "?" else tuple(re.findall(r"\w+", text)) for text in axes]
-        names = {axis for entry in entries if isinstance(entry, tuple) for axis in entry}
+        unreduced, reduced = ([axis.rpartition(":")[2] for kind, axis in sums if kind == letter] for letter in "UR")
+        names = {*unreduced, *reduced, *[axis for entry in entries if isinstance(entry, tuple) for axis in entry]}
         meshes = [mesh for k, mesh in enumerate(self.meshes) if {k} == numbers and names <= {*mesh.explicit_axes}]
         if not meshes:
             self.fail("a mesh with the axes of this type", hint="over AbstractMesh('a': 2) before the program.")
-        return cut_over(meshes[0], entries)
+        return cut_over(meshes[0], entries, unreduced, reduced)

@@ -17,6 +17,7 @@ from ..sharding.devices import memory_kinds
 from ..sharding.mesh import EMPTY_MESH, AbstractDevice, AbstractMesh, AxisType, Mesh, MeshAxes, mesh_of_numbers
 from ..sharding.named_sharding import NamedSharding, SingleDeviceSharding, single_device_of_number
 from ..sharding.partition_spec import UNCONSTRAINED, PartitionSpec, Unconstrained
+from ..types.array_type import Space
 from .printer import WRITERS, Printer
 
 
@@ -86,15 +87,17 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "NamedSharding": NamedSharding,
     "SingleDeviceSharding": single_device_of_number,
 }
-NAMED: dict[str, Any] = {**AxisType.__members__, "UNCONSTRAINED": UNCONSTRAINED}
+NAMED: dict[str, Any] = {**AxisType.__members__, **Space.__members__, "UNCONSTRAINED": UNCONSTRAINED}
 
 WRITERS[Mesh] = _mesh
 WRITERS[AbstractMesh] = _abstract_mesh
 WRITERS[AbstractDevice] = lambda printer, device: _call(
     printer, "AbstractDevice", device_kind=device.device_kind, num_cores=device.num_cores, platform=device.platform
 )
-WRITERS[PartitionSpec] = lambda printer, spec: _call(printer, "P", *map(printer.value, spec))
+WRITERS[PartitionSpec] = lambda printer, spec: _call(
+    printer, "P", *map(printer.value, spec), unreduced=spec.unreduced or None, reduced=spec.reduced or None
+)
 WRITERS[NamedSharding] = _sharding
 WRITERS[SingleDeviceSharding] = _single
-WRITERS[AxisType] = lambda printer, kind: kind.name
+WRITERS[AxisType] = WRITERS[Space] = lambda printer, kind: kind.name
 WRITERS[Unconstrained] = lambda printer, value: repr(value)

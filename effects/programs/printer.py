@@ -164,7 +164,7 @@ class Printer:
             text = self.types[type] = str(type)
             number = 0 if type.cut is None else self.meshes().index(type.cut.mesh)
             if number:
-                text = self.types[type] = text.replace("@", f"@{number}:")
+                text = self.types[type] = re.sub(r"(@|(?<=[{,])[UR]:(?=\D))", rf"\g<1>{number}:", text)
         return text
 
     def meshes(self) -> list[Any]:

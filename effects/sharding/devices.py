@@ -4,7 +4,7 @@ identity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..base.caches import cached
@@ -55,6 +55,11 @@ def devices_of_numbers(where: str, platform: str | None, numbers: Sequence[int])
 def is_addressable(device: MeshDevice) -> bool:
     """Whether the device is one of this process."""
     return bool(device.process_index == device.client.process_index())
+
+
+def processes_of(devices: Iterable[MeshDevice]) -> frozenset[int]:
+    """The indices of the processes that have these devices."""
+    return frozenset([device.process_index for device in devices])
 
 
 @cached("memory kinds of devices", 4096)

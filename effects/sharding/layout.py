@@ -6,10 +6,12 @@ from typing import Any, ClassVar
 
 from ..base.errors import BadArgument
 from ..base.frozen_values import Value
+from ..types.array_type import ArrayType, Space
+from ..types.dtypes import is_extended
 
 
 class AutoLayout:
-    """``Layout.AUTO``: the compiler chooses the layout, and here it chooses the row-major one. There is one."""
+    """``Layout.AUTO``: the compiler chooses the layout. There is one."""
 
     def __repr__(self) -> str:
         return "AUTO"
@@ -24,7 +26,7 @@ AUTO = AutoLayout()
 class Layout(Value):
     """The dimensions of an array from the slowest to the fastest in memory; ``(0, 1)`` is row by row.
 
-    Arrays here are dense and row-major: another layout can be named, and is refused where it is asked of an array.
+    Arrays are row-major unless another layout is asked for. A layout changes no value.
     """
 
     AUTO: ClassVar[AutoLayout] = AUTO
@@ -34,20 +36,34 @@ class Layout(Value):
 
     @property
     def is_row_major(self) -> bool:
-        """Whether arrays here have this layout.
+        """Whether it is the layout of arrays of which no other is asked.
 
         >>> Layout((0, 1)).is_row_major, Layout((1, 0)).is_row_major
         (True, False)
         """
-        in_order = tuple(self.major_to_minor) == tuple(range(len(self.major_to_minor)))
-        return in_order and not self.tiling and not self.sub_byte_element_size_in_bits
+        return self == row_major(len(self.major_to_minor))
 
-    def need_row_major(self, where: str) -> None:
-        """Raises BadArgument: the layout is not that of arrays here."""
-        if not self.is_row_major:
+    @property
+    def mode(self) -> str:
+        """The layout in XLA's words, which list the fastest dimension first.
+
+        >>> Layout((1, 2, 0)).mode
+        '{0,2,1}'
+        """
+        return f"{{{','.join(map(str, reversed(self.major_to_minor)))}}}"
+
+    def check(self, where: str, t: ArrayType) -> None:
+        """Raises BadArgument: arrays of this type cannot have the layout."""
+        if sorted(self.major_to_minor) != [*range(t.ndim)]:
+            raise BadArgument(f"{where}: a layout must name each dimension of the array once, got {self} for {t}.")
+        if self.tiling or self.sub_byte_element_size_in_bits:
             raise BadArgument(
-                f"{where}: arrays are row-major here, got {self}.",
-                hint="leave the layout out, or transpose the array.",
+                f"{where}: a layout is an order of dimensions, without tiles, got {self}.",
+                hint="Layout(major_to_minor), or Layout.AUTO.",
+            )
+        if is_extended(t.dtype) and not self.is_row_major:
+            raise BadArgument(
+                f"{where}: random keys are row-major, got {self} for {t}.", hint="random.key_data(keys) has any layout."
             )
 
 
@@ -68,17 +84,26 @@ class Format(Value):
             )
         super().__init__(layout, sharding)
 
-    def row_major_sharding(self, where: str) -> Any:
-        """The sharding of an array in this format. Raises: BadArgument: the layout is not that of arrays here."""
-        if isinstance(self.layout, Layout):
-            self.layout.need_row_major(where)
-        return self.sharding
+    def layout_of(self, where: str, t: ArrayType) -> Layout | AutoLayout | None:
+        """The layout that is asked for arrays of this type; None: row-major. Raises: BadArgument: they cannot have it.
+        """
+        layout = self.layout
+        if layout is AUTO:
+            return None if is_extended(t.dtype) else layout
+        if not isinstance(layout, Layout):
+            return None
+        layout.check(where, t)
+        if layout.is_row_major:
+            return None
+        if getattr(self.sharding, "memory_space", None) is Space.Host:
+            raise BadArgument(f"{where}: arrays in the memory of the host are row-major, got {layout}.")
+        return layout
 
 
-def row_major_format(rank: int, sharding: Any) -> Format:
-    """The format of an array of this rank, which is row-major.
+def row_major(rank: int) -> Layout:
+    """The layout of arrays of this rank of which no other is asked.
 
-    >>> row_major_format(2, "a sharding").layout.major_to_minor
-    (0, 1)
+    >>> row_major(2)
+    Layout(major_to_minor=(0, 1), tiling=None, sub_byte_element_size_in_bits=0)
     """
-    return Format(Layout(tuple(range(rank))), sharding)
+    return Layout(tuple(range(rank)))

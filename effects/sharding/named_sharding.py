@@ -148,6 +148,7 @@ class Sharding(KeyedObject):
             isinstance(other, Sharding)
             and self._memory_kind == other._memory_kind
             and self._device_assignment == other._device_assignment
+            and self.unreduced == other.unreduced
             and self.tiles(ndim) == other.tiles(ndim)
         )
 
@@ -168,6 +169,11 @@ class Sharding(KeyedObject):
 
     def _refuse(self, where: str, name: Callable[[], str], shape: Shape) -> None:
         """Raise ShapeMismatch, naming the function and the array, if this shape cannot be sharded so."""
+
+    @property
+    def unreduced(self) -> frozenset[Any]:
+        """The axes of the mesh along which the shards are partial sums."""
+        return frozenset()
 
     def cut(self, rank: int) -> NamedSharding | None:
         """What the type of an array of this rank says of it: how it cuts along explicit axes; None: along none."""
@@ -215,7 +221,10 @@ class NamedSharding(Sharding):
 
     The mesh may be abstract: then shards have shapes, but no devices.
 
-    Raises: BadArgument: the spec names an axis that the mesh has not, or one twice.
+    Along the axes that are ``unreduced`` in the spec each device has a partial sum of its shard.
+
+    Raises: BadArgument: the spec names an axis that the mesh has not, or one twice, or one as unreduced or reduced that
+    is automatic.
     """
 
     __slots__ = ("mesh", "spec")
@@ -259,7 +268,25 @@ class NamedSharding(Sharding):
         return bool(self._device_assignment) and not self.mesh.is_multi_process
 
     def cut(self, rank: int) -> NamedSharding | None:
-        return cut_over(self.mesh, (*self.spec, *(None,) * (rank - len(self.spec))))
+        return self._with_entries((*self.spec, *(None,) * (rank - len(self.spec))))
+
+    @property
+    def unreduced(self) -> frozenset[Any]:
+        return self.spec.unreduced
+
+    def _with_entries(self, entries: Sequence[Any]) -> NamedSharding | None:
+        """Of a cut, that of a type whose dimensions have these entries."""
+        return cut_over(self.mesh, entries, self.spec.unreduced, self.spec.reduced)
+
+    @property
+    def dual(self) -> NamedSharding:
+        """Of a cut, that of cotangents."""
+        return self.with_spec(self.spec.dual) if self.spec.summed_axes else self
+
+    @property
+    def whole(self) -> NamedSharding | None:
+        """Of a cut, that of the sums where it is of partial ones."""
+        return cut_over(self.mesh, tuple(self.spec))
 
     @property
     def hides(self) -> bool:
@@ -275,22 +302,28 @@ class NamedSharding(Sharding):
         """The sizes of dimensions with the axes that cut them, in the text of types: ``8@a``, ``8@(a,b)``, ``8@?``."""
         return [str(n) if entry is None else f"{n}@{_axes_text(entry)}" for n, entry in zip(shape, self.spec)]
 
+    def summed_axes(self) -> list[str]:
+        """The unreduced and the reduced axes, in the text of types: ``U:a``, ``R:b``."""
+        spec = self.spec
+        return [*[f"U:{axis}" for axis in sorted(spec.unreduced, key=str)],
+                *[f"R:{axis}" for axis in sorted(spec.reduced, key=str)]]
+
     def of_dimension(self, d: int) -> NamedSharding | None:
         """Of a cut, that of a vector cut as dimension ``d``."""
         return cut_over(self.mesh, [self.spec[d]])
 
     def without_dimension(self, d: int) -> NamedSharding | None:
         """Of a cut, that of the type without dimension ``d``."""
-        return cut_over(self.mesh, (*self.spec[:d], *self.spec[d + 1 :]))
+        return self._with_entries((*self.spec[:d], *self.spec[d + 1 :]))
 
     def with_dimension(self, d: int) -> NamedSharding | None:
         """Of a cut, that of the type with another dimension ``d``, which is whole."""
-        return cut_over(self.mesh, (*self.spec[:d], None, *self.spec[d:]))
+        return self._with_entries((*self.spec[:d], None, *self.spec[d:]))
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
         """The mesh axes along which arrays are replicated."""
-        return frozenset(self.mesh.axis_names) - {*self.spec.axes}
+        return frozenset(self.mesh.axis_names) - {*self.spec.axes} - self.spec.unreduced
 
     def parts(self, rank: int) -> Shape:
         self._check_rank(rank)
@@ -332,8 +365,9 @@ class NamedSharding(Sharding):
 
     @property
     def automatic(self) -> NamedSharding:
-        """The same sharding over automatic axes, of which types state nothing."""
-        return self.update(mesh=self.mesh.update(axis_types=(AxisType.Auto,) * len(self.mesh.axis_names)))
+        """The same sharding of whole values over automatic axes, of which types state nothing."""
+        mesh = self.mesh.update(axis_types=(AxisType.Auto,) * len(self.mesh.axis_names))
+        return self.update(mesh=mesh, spec=tuple(self.spec))
 
     def update(self, **changes: Any) -> NamedSharding:
         """The sharding with another mesh, spec or kind of memory."""
@@ -361,27 +395,36 @@ def _named(mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | No
     elif memory_kind not in (None, *MEMORY_KINDS):
         raise BadArgument(f"NamedSharding: memory is of the kinds {MEMORY_KINDS}, got {memory_kind!r}.")
     sharding: NamedSharding = object.__new__(NamedSharding)
-    whole = prod([mesh.axis_size("NamedSharding", name) for name in spec.axes]) == 1
+    whole = prod([mesh.axis_size("NamedSharding", name) for name in (*spec.axes, *spec.unreduced)]) == 1
     sharding._fill(mesh=mesh, spec=spec, _memory_kind=memory_kind, is_fully_replicated=whole)
     sharding._set_key(mesh, spec, memory_kind)
     return sharding
 
 
-def cut_over(mesh: Mesh | AbstractMesh, entries: Sequence[Any]) -> NamedSharding | None:
+def cut_over(
+    mesh: Mesh | AbstractMesh, entries: Sequence[Any], unreduced: Iterable[Any] = (), reduced: Iterable[Any] = ()
+) -> NamedSharding | None:
     """The cut of a type whose dimensions have these entries: over the abstract mesh, as to its explicit axes alone.
 
     None where all are whole, so that types of whole values are the same with and without a mesh. UNCONSTRAINED hides a
     dimension: the compiler chooses how it is cut.
     """
-    spec = PartitionSpec(*entries).restricted(mesh.explicit_axes)
-    return NamedSharding(mesh.abstract_mesh, spec) if mesh.explicit_axes and {*spec} - {None} else None
+    spec = PartitionSpec(*entries, unreduced=unreduced, reduced=reduced).restricted(mesh.explicit_axes)
+    says = mesh.explicit_axes and (spec.summed_axes or {*spec} - {None})
+    return NamedSharding(mesh.abstract_mesh, spec) if says else None
 
 
 def _check_axes(mesh: MeshAxes, spec: PartitionSpec) -> None:
     axes = spec.axes
-    for name in axes:
+    for name in (*axes, *spec.summed_axes):
         if name not in mesh.axis_names:
             raise BadArgument(f"NamedSharding: the axes of the mesh are {mesh.axis_names}, got {name!r} in {spec}.")
+    automatic = spec.summed_axes.intersection(mesh.auto_axes)
+    if automatic:
+        raise BadArgument(
+            f"NamedSharding: along an automatic axis the compiler sums, got {spec} over {mesh}.",
+            hint="axis_types=(AxisType.Explicit, ...) of the mesh make axes explicit.",
+        )
     if len({*axes}) < len(axes):
         twice = next(name for name in axes if axes.count(name) > 1)
         raise BadArgument(f"NamedSharding: an axis of the mesh cuts one dimension, got {twice!r} twice in {spec}.")

@@ -26,51 +26,59 @@ class PartitionSpec(KeyedObject):
     """For each dimension the mesh axes that cut it: None, a name, a tuple of names (major first), or UNCONSTRAINED.
 
     Dimensions beyond the last entry are whole. A spec is a sequence of its entries, and a leaf in pytrees.
-    Raises: BadArgument: an entry is nothing of these.
+
+    ``unreduced``: axes along which each device has a partial sum; the value is the sum of them. ``reduced``: axes along
+    which every device has the whole value, whose cotangent is left as partial sums. They are each other's dual.
+
+    Raises: BadArgument: an entry is nothing of these, or an axis stands in two of the three places.
 
     >>> PartitionSpec("data", None, ("x", "y"))
     P('data', None, ('x', 'y'))
+    >>> PartitionSpec("data", unreduced={"x"})
+    P('data', unreduced={'x'})
     """
 
-    __slots__ = ()
+    __slots__ = ("partitions", "unreduced", "reduced")
+    partitions: tuple[Any, ...]
+    unreduced: frozenset[Hashable]
+    reduced: frozenset[Hashable]
     _guard = ("partition specs", "spec.update(partitions=...) makes another one.")
     UNCONSTRAINED: ClassVar[Unconstrained] = UNCONSTRAINED
 
     def __init__(
         self, *partitions: Any, unreduced: Iterable[Hashable] = frozenset(), reduced: Iterable[Hashable] = frozenset()
     ):
-        if as_tuple(unreduced, "PartitionSpec", "unreduced") or as_tuple(reduced, "PartitionSpec", "reduced"):
-            raise BadArgument(
-                f"PartitionSpec: values are whole sums on every device, got unreduced={unreduced}, reduced={reduced}.",
-                hint="hold partial sums as an array with one more dimension, cut along the axis.",
-            )
         entries = tuple([_entry(part) for part in partitions])
         nested = any([isinstance(name, (tuple, list)) for entry in entries for name in entry_axes(entry)])
+        partial, whole = _names("unreduced", unreduced), _names("reduced", reduced)
         try:
-            self._set_key(*entries)
+            self._set_key(entries, partial, whole)
         except TypeError:
             nested = True
         if nested:
             raise BadArgument(
                 f"PartitionSpec: an entry is None, UNCONSTRAINED, a name or a tuple of names, got {entries}."
             )
-
-    @property
-    def partitions(self) -> tuple[Any, ...]:
-        return self._key
-
-    @property
-    def unreduced(self) -> frozenset[Hashable]:
-        return frozenset()
-
-    @property
-    def reduced(self) -> frozenset[Hashable]:
-        return frozenset()
+        self._fill(partitions=entries, unreduced=partial, reduced=whole)
+        if partial & whole or not (partial | whole).isdisjoint(self.axes):
+            raise BadArgument(
+                f"PartitionSpec: along an axis a value is either cut, unreduced or reduced, got {self}."
+            )
 
     @property
     def axes(self) -> tuple[Hashable, ...]:
-        """The names of all axes in the order of the spec."""
-        return tuple([name for entry in self._key for name in entry_axes(entry)])
+        """The names of the axes that cut dimensions, in the order of the spec."""
+        return tuple([name for entry in self.partitions for name in entry_axes(entry)])
+
+    @property
+    def summed_axes(self) -> frozenset[Hashable]:
+        """The axes that are unreduced or reduced."""
+        return self.unreduced | self.reduced
+
+    @property
+    def dual(self) -> PartitionSpec:
+        """The spec of cotangents: cut alike, ``unreduced`` where this one is ``reduced`` and vice versa."""
+        return PartitionSpec(*self, unreduced=self.reduced, reduced=self.unreduced) if self.summed_axes else self
 
     def restricted(self, names: Collection[Hashable]) -> PartitionSpec:
         """The spec as to the axes ``names`` alone: along others nothing is cut.
@@ -78,48 +86,78 @@ class PartitionSpec(KeyedObject):
         >>> PartitionSpec("data", None, ("x", "y")).restricted({"data", "y"})
         P('data', None, 'y')
         """
-        return PartitionSpec(*[
+        entries = [
             entry if entry is UNCONSTRAINED else tuple([a for a in entry_axes(entry) if a in names]) for entry in self
-        ])
+        ]
+        return PartitionSpec(
+            *entries, unreduced=self.unreduced.intersection(names), reduced=self.reduced.intersection(names))
 
-    def update(self, partitions: Iterable[Any] | None = None) -> PartitionSpec:
-        """The spec with these partitions."""
-        return self if partitions is None else PartitionSpec(*partitions)
+    def update(
+        self, partitions: Iterable[Any] | None = None, unreduced: Iterable[Hashable] | None = None,
+        reduced: Iterable[Hashable] | None = None,
+    ) -> PartitionSpec:
+        """The spec with these partitions, unreduced or reduced axes; None: its own."""
+        return PartitionSpec(
+            *(self if partitions is None else partitions),
+            unreduced=self.unreduced if unreduced is None else unreduced,
+            reduced=self.reduced if reduced is None else reduced,
+        )
 
     def index(self, value: Any) -> int:
-        return self._key.index(_entry(value))
+        return self.partitions.index(_entry(value))
 
     def count(self, value: Any) -> int:
-        return self._key.count(_entry(value))
+        return self.partitions.count(_entry(value))
 
     def __len__(self) -> int:
-        return len(self._key)
+        return len(self.partitions)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._key)
+        return iter(self.partitions)
 
     def __contains__(self, value: object) -> bool:
-        return value in self._key
+        return value in self.partitions
 
     def __getitem__(self, index: Any) -> Any:
-        return self._key[index]
+        return self.partitions[index]
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, (PartitionSpec, tuple)):
-            return PartitionSpec(*self, *other)
-        return NotImplemented
+        if isinstance(other, PartitionSpec):
+            return PartitionSpec(
+                *self, *other, unreduced=self.unreduced | other.unreduced, reduced=self.reduced | other.reduced)
+        return self.update((*self, *other)) if isinstance(other, tuple) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
+        return self.update((*other, *self)) if isinstance(other, tuple) else NotImplemented
 
     def __repr__(self) -> str:
-        return f"P{self._key!r}"
+        if not self.summed_axes:
+            return f"P{self.partitions!r}"
+        sums = [
+            f"{name}={{{', '.join(sorted(map(repr, axes)))}}}"
+            for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)) if axes
+        ]
+        return f"P({', '.join([*map(repr, self.partitions), *sums])})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PartitionSpec, self._key
+        return _spec, self._key
 
 
 P = PartitionSpec
+
+
+def _spec(
+    partitions: tuple[Any, ...], unreduced: frozenset[Hashable], reduced: frozenset[Hashable]
+) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+def _names(place: str, axes: Any) -> frozenset[Hashable]:
+    """A set of axes. Raises BadArgument: it is none, or holds None."""
+    names = None if isinstance(axes, str) else frozenset(as_tuple(axes, "PartitionSpec", place))
+    if names is None or None in names:
+        raise BadArgument(f"PartitionSpec: {place} must be a set of names, got {axes!r}.", hint=f"{place}={{'axis'}}.")
+    return names
 
 
 def _entry(part: Any) -> Any:

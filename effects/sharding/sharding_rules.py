@@ -8,18 +8,20 @@ A rule calls each dimension of operands and results by a factor, as Shardy's do;
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 from ..base.errors import RegistrationError, ShardingTypeError
 from ..types.array_type import ArrayType
+from ..types.dtype_families import ANY_INEXACT
 from .mesh import AbstractMesh
 from .named_sharding import cut_over
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
 Entry = Any  # of a dimension: None, an axis, or a tuple of axes, the first one major
 Factors = Sequence[Hashable]
+Sums = tuple[frozenset[Hashable], frozenset[Hashable]]  # the axes along which a value is unreduced, and reduced
 ANOTHER_WAY = "out_sharding= says how the result is cut; or cut an operand otherwise before: hx.reshard(x, spec)."
 
 
@@ -63,6 +65,13 @@ def equally(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]
     return alike(op, operands, results)._replace(equal=numbered(results[0]))
 
 
+def updated(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> ShardingRule:
+    """``equally``, of an operand and what replaces a part of it; of several rows a single one is whole."""
+    x, u, *starts = operands
+    part = [None if n == 1 < x.shape[d] else d for d, n in enumerate(u.shape)]
+    return ShardingRule([numbered(x), part, *map(numbered, starts)], [numbered(x)], equal=numbered(x))
+
+
 def sliced(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> ShardingRule:
     """``alike``, of a part of the first operand; of several rows a single one is whole."""
     x, y = operands[0], results[0]
@@ -85,15 +94,51 @@ def hidden(mesh: AbstractMesh, t: ArrayType) -> ArrayType:
 
 def cut_results(
     name: str, rule: ShardingRule | Sequence[Sequence[Entry]], operands: Sequence[ArrayType],
-    results: Sequence[ArrayType],
+    results: Sequence[ArrayType], sums: Sequence[Sums] | None = None,
 ) -> list[ArrayType]:
-    """The types of the results of the operation ``name``, cut as its rule, or the entries that it gives for each, say.
+    """The types of the results of the operation ``name``, cut as its rule, or the entries that it gives for each, say;
+    with the unreduced and the reduced axes of each, by default none.
 
     Raises: ShardingTypeError: the operands do not fit, or the results could not be cut so.
     """
     mesh = one_mesh(name, operands)
     rows = _joined(name, rule, operands) if isinstance(rule, ShardingRule) else rule
-    return [_cut(name, t, row, mesh, operands) for t, row in zip(results, rows)]
+    every = sums or [(frozenset(), frozenset())] * len(results)
+    return [_cut(name, t, row, mesh, operands, axes) for t, row, axes in zip(results, rows, every)]
+
+
+def summed_axes(
+    name: str, operands: Sequence[ArrayType], linear: Callable[[Sequence[int]], bool], contracts: bool
+) -> Sums:
+    """The axes along which the results of the operation ``name`` are unreduced, and those along which they are reduced.
+
+    An operation that is linear in its unreduced operands, ``linear(positions)``, gives partial sums; the others are
+    reduced along the same axes, or numbers, of which one device has the value where they are added. Of reduced operands
+    the results are reduced, but for contractions, and all must be but numbers: whole values of rank 0.
+
+    Raises: ShardingTypeError: it is not linear in them, or operands differ in their axes.
+    """
+    specs = [PartitionSpec() if t.cut is None else t.cut.spec for t in operands]
+    partial = [i for i, spec in enumerate(specs) if spec.unreduced]
+    unreduced = frozenset[Hashable]().union(*[spec.unreduced for spec in specs])
+    arrays = [i for i, t in enumerate(operands) if t.shape] or range(len(operands))
+    reduced = frozenset[Hashable]().union(*[specs[i].reduced for i in arrays])
+    if partial and (any([specs[i].unreduced != unreduced for i in partial]) or not linear(partial)):
+        raise ShardingTypeError(
+            f"{name}: it must be linear in partial sums, all of them along the same axes, got {shown(operands)}.",
+            hint="hx.reshard(x, P(...)) sums them before.",
+        )
+    wanted = unreduced if partial else frozenset() if contracts else reduced
+    for i, (spec, t) in enumerate(zip(specs, operands)):
+        plain = not spec.reduced and (not t.shape or t.dtype not in ANY_INEXACT)  # a number, or of no cotangent
+        beside = plain or i in partial or i not in arrays
+        if wanted and not beside and spec.reduced != wanted:
+            raise ShardingTypeError(
+                f"{name}: what meets partial sums or reduced values must be reduced along the same axes, got "
+                f"{shown(operands)}.",
+                hint=f"hx.reshard(x, P(..., reduced={{{', '.join(sorted(map(repr, wanted)))}}})) makes {t} so.",
+            )
+    return unreduced, frozenset() if partial else wanted
 
 
 def one_mesh(name: str, types: Sequence[ArrayType]) -> AbstractMesh:
@@ -142,10 +187,10 @@ def _entry(
 
 
 def _cut(
-    name: str, t: ArrayType, entries: Sequence[Entry], mesh: AbstractMesh, operands: Sequence[ArrayType]
+    name: str, t: ArrayType, entries: Sequence[Entry], mesh: AbstractMesh, operands: Sequence[ArrayType], sums: Sums
 ) -> ArrayType:
-    """A result with these entries. Raises: ShardingTypeError: an axis stands twice, or a size does not divide.
-    RegistrationError: the rule does not fit the result.
+    """A result with these entries and summed axes. Raises: ShardingTypeError: an axis stands twice, or a size does not
+    divide. RegistrationError: the rule does not fit the result.
     """
     names = PartitionSpec(*entries).axes
     if len({*names}) < len(names):
@@ -164,7 +209,7 @@ def _cut(
                 f"{shown(operands)}.",
                 hint=ANOTHER_WAY,
             )
-    return t.cut_by(cut_over(mesh, entries))
+    return t.cut_by(cut_over(mesh, entries, *sums))
 
 
 def shown(types: Sequence[ArrayType]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.errors import ShapeMismatch
+from ..base.errors import ShapeMismatch, ShardingTypeError
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
@@ -44,7 +44,7 @@ class ArrayType(ImmutableObject, Sized):
     the value differs from device to device; along all others it is the same on each.
     ``cut``: how the value is cut over the devices of a mesh, a ``NamedSharding`` over the abstract mesh that names
     explicit axes and has an entry for each dimension; None: along no explicit axis. Where the compiler chooses, the
-    entry is UNCONSTRAINED, in texts ``8@?``.
+    entry is UNCONSTRAINED, in texts ``8@?``. Partial sums are ``f32[8]{U:a}``, values of partial cotangents ``{R:a}``.
     ``memory_space``: where the value lies, in texts ``f32<host>[3]`` where that is not the device's own memory.
     ``placed``: whether one of these three says something.
 
@@ -129,6 +129,11 @@ class ArrayType(ImmutableObject, Sized):
             return self
         return array_type(self.shape, self.dtype, self.weak, self.varying, cut, self.memory_space)
 
+    @property
+    def dual(self) -> ArrayType:
+        """The type of cotangents: partial sums where the value is whole by its type, and vice versa."""
+        return self.cut_by(self.cut.dual) if self.cut is not None and _are_added(self.dtype) else self
+
     def lying_in(self, space: Space) -> ArrayType:
         """The same type of a value in this memory."""
         if space is self.memory_space:
@@ -168,9 +173,11 @@ class ArrayType(ImmutableObject, Sized):
         sizes = map(str, self.shape) if self.cut is None else self.cut.cut_sizes(self.shape)
         space = "" if self.memory_space is Space.Device else f"<{self.memory_space.value}>"
         plain = f"{short_name(self.dtype)}{space}[{','.join(sizes)}]" + ("~" if self.weak else "")
-        if not self.varying:
+        if not self.placed:
             return plain
-        return f"{plain}{{{','.join([f'{name}:{size}' for name, size in sorted(self.varying, key=str)])}}}"
+        along = [f"{name}:{size}" for name, size in sorted(self.varying, key=str)]
+        along += [] if self.cut is None else self.cut.summed_axes()
+        return f"{plain}{{{','.join(along)}}}" if along else plain
 
     __repr__ = __str__
 
@@ -214,7 +221,7 @@ def array_type(
 ) -> ArrayType:
     """The interned type of this shape (ints and ``Extent``s), dtype (or scalar type, or name) and weakness.
 
-    Raises: ShapeMismatch: it has 2**63 bytes or more.
+    Raises: ShapeMismatch: it has 2**63 bytes or more. ShardingTypeError: it is unreduced, and not of numbers.
     """
     key = (shape, dtype, weak, varying, cut, space)
     cached = _INTERNED.get(key)
@@ -231,9 +238,17 @@ def array_type(
     values = (sizes, dtype, bool(weak), varying, cut, space, placed, size, size * int(dtype.itemsize))
     for assign, value in zip(_SETTERS, values):
         assign(new, value)
+    if cut is not None and cut.unreduced and not _are_added(new.dtype):
+        raise ShardingTypeError(
+            f"unreduced: partial sums must be of numbers, got {new}.", hint="leave the axes out of unreduced.")
     # setdefault: two threads that create the same type get one object
     new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying, cut, space), new)
     return new
+
+
+def _are_added(dtype: Any) -> bool:
+    """Whether values of this dtype have sums, as booleans and random keys have not."""
+    return not isinstance(dtype, ExtendedDType) and dtype.kind != "b"
 
 
 class OfArrayType:

@@ -12,7 +12,7 @@ from ..base.frozen_values import Value
 class ManualAxisType(Value):
     """The axes of a mesh along which a value varies, in a program that each device executes: ``typeof(x).mat``.
 
-    Values are whole sums on every device, so that no axis is ``unreduced`` or ``reduced``.
+    What a device has of a partial sum is a value that varies, so that no axis is ``unreduced`` or ``reduced``.
     Raises: BadArgument: one is.
 
     >>> ManualAxisType(varying={"x"}).varying
@@ -30,9 +30,9 @@ class ManualAxisType(Value):
         super().__init__(frozenset(varying), frozenset(unreduced), frozenset(reduced))
         if self.unreduced or self.reduced:
             raise BadArgument(
-                f"ManualAxisType: values are whole sums on every device, got unreduced={set(self.unreduced)}, "
-                f"reduced={set(self.reduced)}.",
-                hint="hold partial sums as an array with one more dimension, cut along the axis.",
+                f"ManualAxisType: within shard_map partial sums are values that vary, got "
+                f"unreduced={set(self.unreduced)}, reduced={set(self.reduced)}.",
+                hint="varying={...}; out_specs=P(unreduced={...}) says of a result that it is a partial sum.",
             )
 
     def invarying(self, mesh: Any) -> frozenset[Hashable]:

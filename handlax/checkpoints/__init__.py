@@ -2,7 +2,7 @@
 
     restore(path, like) == tree        after save(path, tree), where ``like`` has tree's structure, shapes and dtypes
 
-(``handlax.checkpoint`` is rematerialisation.) Needs the extra ``save``.
+(``handlax.checkpoint`` is rematerialisation.) A folder needs the extra ``save``, a file ``.safetensors`` does not.
 """
 
 from .checkpoint_manager import CheckpointManager as CheckpointManager

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from concurrent.futures import Future
+from contextlib import suppress
 from math import nan
 from pathlib import Path
 from types import TracebackType
@@ -13,9 +15,12 @@ from typing import Any, Self
 
 from ..effects.base.errors import BadArgument, BadCheckpoint, NotSaved, need_count, need_one_of
 from ..lowering.clients.agreement import said_by_all
-from .contents import TABLE, read_contents
+from .contents import TABLE, data_in, is_saved, new_table, read_contents
+from .folder_lock import FolderLock, place_of
 from .restoring import restore
-from .saving import FolderLock, start_saving
+from .saving import start_saving
+
+_STEP = re.compile("0|[1-9][0-9]*")
 
 
 class CheckpointManager:
@@ -41,7 +46,7 @@ class CheckpointManager:
         mode: str = "min",
     ):
         need_one_of("CheckpointManager: mode", mode, ("min", "max"))
-        self.folder = Path(os.path.abspath(folder))
+        self.folder = place_of("CheckpointManager", folder)
         self.keep = None if keep is None else need_count("CheckpointManager: keep", keep, 1)
         self.keep_best = need_count("CheckpointManager: keep_best", keep_best)
         self.metric, self.mode = metric, mode
@@ -102,15 +107,21 @@ class CheckpointManager:
         self.wait()
 
     def _whole(self) -> list[int]:
-        names = [path.parent.name for path in self.folder.glob(f"*/{TABLE}")]
-        return sorted([int(name) for name in names if name.isdecimal()])
+        return sorted([int(path.name) for path in self._folders() if (path / TABLE).exists()])
+
+    def _folders(self) -> list[Path]:
+        """The folders of steps, whole or not, in which saves have been: not links, nor what else is there."""
+        return [path for path in self.folder.glob("[0-9]*")
+                if _STEP.fullmatch(path.name) and not path.is_symlink() and path.is_dir() and is_saved(path)]
 
     def _best(self, steps: list[int]) -> list[int]:
-        """The steps from the best one on; without those that have no number, or NaN, and the later one first of two
-        equals.
+        """The steps from the best one on; without those that have no number, NaN, or a damaged table, and the later
+        one first of two equals.
         """
-        sign = 1 if self.mode == "min" else -1
-        found = [(sign * self.metrics(step).get(self.metric, nan), -step) for step in steps]
+        sign, found = 1 if self.mode == "min" else -1, []
+        for step in steps:
+            with suppress(BadCheckpoint):
+                found.append((sign * self.metrics(step).get(self.metric, nan), -step))
         return [-step for number, step in sorted(found) if number == number]
 
     def _remove_others(self) -> None:
@@ -119,21 +130,27 @@ class CheckpointManager:
         kept = {*(whole if self.keep is None else whole[-self.keep:])}
         if self.keep_best:
             kept |= {*self._best(whole)[:self.keep_best]}
-        for path in self.folder.iterdir():
-            if path.name.isdecimal() and int(path.name) not in kept:
+        for path in self._folders():
+            if int(path.name) not in kept:
                 _remove(path)
 
 
 def _remove(folder: Path) -> None:
-    """Remove a saved tree, the table of contents first: a kill leaves no table of what is not whole.
+    """Remove a saved tree, the table of contents first, so that a kill leaves no table of what is not whole, and the
+    lock last, by which the rest is known.
 
-    One to which another process is saving is left alone.
+    One to which another process is saving is left alone, and so is what is no save's.
     """
     lock = FolderLock(folder)
     try:
         lock.acquire()
     except NotSaved:
         return
-    (folder / TABLE).unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)  # what remains is removed by the next save
+    with suppress(OSError):  # what remains is removed by the next save
+        for table in (folder / TABLE, new_table(folder)):
+            table.unlink(missing_ok=True)
+        for arrays in data_in(folder):
+            shutil.rmtree(arrays)
+        lock.remove()
+        folder.rmdir()
     lock.release()

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
-from ..effects.base.errors import BadCheckpoint
+from ..effects.base.errors import BadCheckpoint, HandlaxError
 from ..effects.trees.frozen_tree import Frozen
 from ..effects.trees.path_keys import DictKey
 from ..effects.trees.paths import keystr
 from ..effects.trees.structure import level
 from ..lowering.clients.agreement import digest
-from .stored_leaves import StoredLeaf
+from .folder_lock import FolderLock, sync_folder
+from .stored_leaves import StoredLeaf, check_stored
 
 TABLE = "zarr.json"
 _FORMAT = 1
+_NAME = re.compile(r"data\.[0-9a-f]{8}")  # of the arrays of one save
 
 
 class Contents(NamedTuple):
@@ -42,6 +46,25 @@ class Contents(NamedTuple):
         return json.dumps({"zarr_format": 3, "node_type": "group", "attributes": attributes})
 
 
+def new_data_name() -> str:
+    """A name for the arrays of one save, which no other save has."""
+    return f"data.{uuid.uuid4().hex[:8]}"
+
+
+def data_in(folder: Path, before: str = "") -> list[Path]:
+    """What is in a folder by a name of arrays, after the text ``before``."""
+    return [path for path in folder.iterdir()
+            if path.name.startswith(before) and _NAME.fullmatch(path.name, len(before))]
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether a tree was saved in a folder, or begun to be, damaged or not."""
+    if FolderLock(folder).file.is_file():
+        return True
+    table = folder / TABLE
+    return table.is_file() and b'"handlax"' in table.read_bytes()
+
+
 def _facts(leaf: StoredLeaf) -> dict[str, Any]:
     return {name: value for name, value in leaf._asdict().items() if value != StoredLeaf._field_defaults.get(name)}
 
@@ -55,27 +78,50 @@ def read_contents(where: str, folder: Path) -> Contents:
     """The table of contents in a folder. Raises: BadCheckpoint: there is none, or it is not as it was written."""
     hint = None
     try:
+        if not (folder / TABLE).is_file():
+            raise FileNotFoundError
         text = (folder / TABLE).read_text()
         said = json.loads(text)["attributes"]["handlax"]
         if said["format"] == _FORMAT:
             leaves = tuple([_leaf(facts) for facts in said["leaves"]])
             contents = Contents(said["data"], said["outline"], leaves, said["notes"])
             if str(contents) == text:
+                _check(contents)
                 return contents
             found = "a damaged one"
         else:
             found = f"one of the format {said['format']!r}, where this version reads {_FORMAT}"
     except FileNotFoundError:
         found, hint = "none", "a save that was killed leaves none."
-    except (OSError, ValueError, TypeError, LookupError) as error:
+    except HandlaxError as error:
+        found = error.what.rstrip(".")
+    except Exception as error:  # a table that no save has written
         found = f"{type(error).__name__}: {error}"
     raise BadCheckpoint(
         f"{where}: {folder / TABLE} must be the table of contents of a saved tree, got {found}.", hint=hint)
 
 
+def _check(contents: Contents) -> None:
+    """Check a table whose digest is right. Raises: any error: no save has written it."""
+    if not _NAME.fullmatch(contents.data):
+        raise BadCheckpoint(f"the arrays {contents.data!r}")
+    for leaf in contents.leaves:
+        check_stored(leaf)
+    numbers = iter(range(len(contents.leaves)))
+    plain(contents.outline, numbers)
+    if next(numbers, None) is not None:
+        raise BadCheckpoint("an outline of fewer leaves")
+    contents.notes.items()
+
+
+def new_table(folder: Path) -> Path:
+    """Where a table is written before it is in its place."""
+    return folder / f"{TABLE}.new"
+
+
 def commit(folder: Path, contents: Contents) -> None:
     """Write the table of contents in one step: a kill at any moment leaves the former one, or this one."""
-    new = folder / f"{TABLE}.new"
+    new = new_table(folder)
     with open(new, "w") as file:
         file.write(str(contents))
         file.flush()
@@ -84,21 +130,12 @@ def commit(folder: Path, contents: Contents) -> None:
     sync_folder(folder)
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until the names of the files in a folder are on the disk."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
 def outline_of(tree: Any) -> Any:
     """The containers of a tree, in JSON: a leaf is 0, ``[0, 0]`` is ``{"list": [0, 0]}``, ``{"a": 0}`` is
     ``{"dict": [["a", 0]]}``.
 
     A node that is no list, tuple, dict or None is a dict of its children by name, a frozen tree is the tree, and a key
-    that JSON does not have is its text.
+    that JSON does not have is its text. Where two children have one name, the node is a list of them.
     """
     root = level(tree)
     if root is None:
@@ -111,7 +148,8 @@ def outline_of(tree: Any) -> Any:
         return inner[0]
     if kind in (list, tuple):
         return {kind.__name__: inner}
-    return {"dict": [[_name(key), child] for key, child in zip(keys, inner)]}
+    names = [_name(key) for key in keys]
+    return {"dict": [*zip(names, inner)]} if len({*names}) == len(names) else {"list": inner}
 
 
 def _name(key: Any) -> Any:
@@ -128,5 +166,4 @@ def plain(outline: Any, leaves: Iterator[Any]) -> Any:
     ((kind, inner),) = outline.items()
     if kind == "dict":
         return {key: plain(child, leaves) for key, child in inner}
-    children = [plain(child, leaves) for child in inner]
-    return children if kind == "list" else tuple(children)
+    return {"list": list, "tuple": tuple}[kind]([plain(child, leaves) for child in inner])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..effects.base.errors import DTypeMismatch
+from ..effects.base.errors import BadCheckpoint, DTypeMismatch
 from ..effects.core.array_shards import Shard
 from ..effects.core.arrays import ConcreteArray, as_array, without_subclass
 from ..effects.sharding.named_sharding import Index
@@ -29,7 +29,8 @@ class StoredLeaf(NamedTuple):
     """A leaf as the table of contents has it.
 
     ``kind``: ``array``, ``numpy``, ``scalar`` (a NumPy scalar), or the name of a Python type, whose ``text`` it is.
-    ``name``: the folder of the array. ``chunk``: the shape of its chunks, each of which one process writes.
+    ``name``: the folder of the array. ``chunk``: the shape of its chunks, each of which one process writes. ``begin``:
+    in a single file, where the bytes of the array begin.
     """
 
     path: str
@@ -40,6 +41,7 @@ class StoredLeaf(NamedTuple):
     shape: Shape = ()
     weak: bool = False
     chunk: Shape = ()
+    begin: int = 0
 
     @property
     def place(self) -> str:
@@ -55,6 +57,10 @@ class StoredLeaf(NamedTuple):
     def stored(self) -> tuple[Shape, np.dtype[Any]]:
         """The shape and dtype of what is stored: of random keys their key data."""
         return storage(self.type)
+
+
+_ARRAYS = ("array", "numpy", "scalar")
+_NAME = re.compile(r"[0-9]+[A-Za-z0-9_.]*")  # of the folder of an array, as ``described`` gives it
 
 
 class Piece(NamedTuple):
@@ -120,7 +126,7 @@ def described(number: int, path: str, x: Any) -> StoredLeaf:
     kind = number_name(x)
     if kind is not None:
         return StoredLeaf(path, kind, NUMBERS[kind].write(x))
-    name = f"{number}{re.sub('[^A-Za-z0-9_]+', '.', f'.{path}').rstrip('.')[:100]}"
+    name = f"{number}{re.sub('[^A-Za-z0-9_]+|__+', '.', f'.{path}').rstrip('.')[:100]}"  # no __lock, TensorStore's own
     if isinstance(x, ConcreteArray):
         part = x.sharding.shard_shape(x.type.shape) if _is_in_parts(x) else x.type.shape
         leaf = StoredLeaf(path, "array", "", name, _dtype_name(x.type.dtype), x.type.shape, x.type.weak)
@@ -129,6 +135,20 @@ def described(number: int, path: str, x: Any) -> StoredLeaf:
         leaf = StoredLeaf(path, kind, "", name, _dtype_name(dtypes.named(x.dtype)), x.shape)
     shape, dtype = leaf.stored
     return leaf._replace(chunk=_chunk_shape(shape, (*part, *shape[len(part):]), dtype.itemsize))
+
+
+def check_stored(leaf: StoredLeaf) -> None:
+    """Check a leaf of a table of contents. Raises: any error: it is none that is stored."""
+    if leaf.kind in NUMBERS:
+        NUMBERS[leaf.kind].read(leaf.text)
+        return
+    sizes = (*leaf.shape, *leaf.chunk)
+    if leaf.kind not in _ARRAYS or not _NAME.fullmatch(leaf.name) or any([type(n) is not int or n < 0 for n in sizes]):
+        raise BadCheckpoint(f"{leaf}")
+    shape, dtype = leaf.stored
+    np.broadcast_to(np.zeros((), dtype), shape)  # ValueError: NumPy has no such shape
+    if len(leaf.chunk) != len(shape) or 0 in leaf.chunk:
+        raise BadCheckpoint(f"chunks of {leaf.chunk} of an array of {shape}")
 
 
 def _dtype_name(dtype: Any) -> str:

@@ -6,7 +6,9 @@ Source: Zarr core specification, version 3; its codecs ``bytes`` and ``crc32c``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ from .stored_leaves import Piece, StoredLeaf
 
 _AS_BYTES = frozenset(("uint2", "uint4", "float8_e4m3"))
 """The dtypes that TensorStore does not know, one element of which is a byte of NumPy's."""
+
+
+_CHECKSUM_BYTES = 4  # of crc32c
 
 
 def _to_stored(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -83,27 +88,49 @@ class StoredArray:
     """A stored array, of which parts are read."""
 
     def __init__(self, folder: Path, leaf: StoredLeaf):
-        self.leaf = leaf
+        self.leaf, self.folder = leaf, folder / leaf.name
         self.shape, dtype = leaf.stored
         self.empty = np.empty(self.shape, dtype) if 0 in self.shape else None
         self._store = _store(folder, leaf, open=True, assume_metadata=True) if self.empty is None else None
         self._reads: dict[Bounds, Any] = {}
 
     def ask(self, indices: Iterable[Index]) -> None:
-        """Begin to read the parts at these indices."""
+        """Begin to read the parts at these indices. Raises: BadCheckpoint: a chunk is missing, or of another size."""
         for index in indices:
             key = bounds(index, self.shape)
             if self._store is not None and key not in self._reads:
+                self._check_sizes(key)
                 self._reads[key] = self._store.result()[index].read()
 
+    def wait(self) -> None:
+        """Wait until all that was asked for is read. Raises: BadCheckpoint: a chunk is missing or damaged."""
+        for reading in self._reads.values():
+            try:
+                reading.result()
+            except Exception as error:
+                raise self._damage(str(error).partition("[")[0]) from error
+
     def read(self, index: Index) -> np.ndarray[Any, Any]:
-        """The elements at an index that was asked for. Raises: BadCheckpoint: a chunk is missing or damaged."""
-        if self.empty is not None:
-            return _from_stored(self.empty[index], self.leaf)
-        try:
-            return _from_stored(np.asarray(self._reads[bounds(index, self.shape)].result()), self.leaf)
-        except Exception as error:
-            raise BadCheckpoint(
-                f"restore: the leaf at {self.leaf.place} must be as it was saved, got {str(error).partition('[')[0]}",
-                hint="an earlier checkpoint is not damaged by this one.",
-            ) from error
+        """The elements at an index that was asked for, and waited for."""
+        found = self.empty[index] if self.empty is not None else self._reads[bounds(index, self.shape)].result()
+        return _from_stored(np.asarray(found), self.leaf)
+
+    def _check_sizes(self, part: Bounds) -> None:
+        """Check the files of the chunks of a part: no memory is needed but for what is there."""
+        size = prod(self.leaf.chunk) * self.leaf.stored[1].itemsize + _CHECKSUM_BYTES
+        spans = (*part, *[(0, size) for size in self.shape[len(part):]])
+        firsts = [start // chunk for (start, _), chunk in zip(spans, self.leaf.chunk)]
+        counts = [-(-stop // chunk) - first for (_, stop), chunk, first in zip(spans, self.leaf.chunk, firsts)]
+        for number in range(prod(counts)):  # one at a time: there may be as many as a damaged table says
+            offsets = np.unravel_index(number, counts)
+            file = self.folder.joinpath("c", *[str(first + offset) for first, offset in zip(firsts, offsets)])
+            try:
+                found = file.stat()
+            except OSError as error:
+                raise self._damage(f"{error.strerror}: {file}") from error
+            if not S_ISREG(found.st_mode) or found.st_size != size:
+                raise self._damage(f"{found.st_size} bytes, and not {size}, in {file}")
+
+    def _damage(self, found: str) -> BadCheckpoint:
+        return BadCheckpoint(f"restore: the leaf at {self.leaf.place} must be as it was saved, got {found}",
+                             hint="an earlier checkpoint is not damaged by this one.")

@@ -57,6 +57,7 @@ from .strategies import Operands
 from .tangents import assert_quotients, drawn_tangents, is_smooth, pairing_terms
 
 Arrays = Sequence[np.ndarray[Any, Any]]
+Cases = Sequence[tuple[Operation, Arrays]]
 
 
 NARROW = frozenset(map(np.dtype, ("float32", "complex64")))
@@ -103,19 +104,20 @@ def _is_of_width(y: Any, dtype: Any) -> bool:
     return given == wanted or (given == np.float32 and dtypes.itemsize_bits(wanted) < 32)
 
 
-def joint(op: Operation, draws: Sequence[Arrays]) -> tuple[Callable[..., list[Any]], list[Any]]:
-    """The operation on all draws as one function of all their operands, so that it is compiled once."""
-    ends = list(itertools.accumulate(map(len, draws)))
+def joint(cases: Cases) -> tuple[Callable[..., list[list[Any]]], list[Any]]:
+    """The results of each operation as one function of the operands of all, so that they are compiled once."""
+    ends = list(itertools.accumulate([len(operands) for _, operands in cases]))
 
-    def function(*xs: Any) -> list[Any]:
-        return [y for start, end in zip([0, *ends], ends) for y in results(op, xs[start:end])]
+    def function(*xs: Any) -> list[list[Any]]:
+        return [results(op, xs[start:end]) for (op, _), start, end in zip(cases, [0, *ends], ends)]
 
-    return function, [x for operands in draws for x in operands]
+    return function, [x for _, operands in cases for x in operands]
 
 
-def _compiled(op: Operation, draws: Sequence[Arrays]) -> None:
-    function, operands = joint(op, draws)
-    assert_rounded(jit(function)(*operands), function, operands, operands, 1.0, f"{op} compiled, against NumPy")
+def _compiled(cases: Cases) -> None:
+    function, operands = joint(cases)
+    for (op, xs), ys in zip(cases, jit(function)(*operands), strict=True):
+        assert_rounded(ys, lambda *xs: results(op, xs), xs, xs, 1.0, f"{op} compiled, against NumPy")
 
 
 def _differences(op: Operation, operands: Arrays) -> None:
@@ -414,12 +416,12 @@ def _lane(x: Any, lane: int, axis: int) -> Any:
     return random_wrap(np.take(data(x), lane, axis)) if isinstance(x, Array) else np.asarray(np.take(x, lane, axis))
 
 
-def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
+def _commutes(cases: Cases) -> None:
     """jit(jvp f) = jit(jvp(jit f)) = jvp f = one lane of vmap(jvp f); jit(vmap f) = jit(vmap(jit f)) = vmap f.
 
     All of the compiled ones are one program, in which XLA compiles once what is equal.
     """
-    f, operands = joint(op, draws)
+    f, operands = joint(cases)
     direction = drawn_tangents(4, *operands)
     smooth = [i for i, d in enumerate(direction) if d.dtype != dtypes.float0]
     moving = tuple(direction[i] for i in smooth)
@@ -428,7 +430,8 @@ def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
         xs, dxs = inputs[: len(operands)], list(direction)
         for i, dx in zip(smooth, inputs[len(operands) :]):
             dxs[i] = dx
-        return [part for part in jvp(g, tuple(xs), tuple(dxs))[1] if part.dtype != dtypes.float0]
+        tangents = jvp(g, tuple(xs), tuple(dxs))[1]
+        return [[part for part in parts if part.dtype != dtypes.float0] for parts in tangents]
 
     def everything(inputs: Any, lanes: Any) -> Any:
         return [derivative(g, *inputs) for g in (f, jit(f))], [vmap(g)(*lanes) for g in (f, jit(f))]
@@ -438,12 +441,17 @@ def _commutes(op: Operation, draws: Sequence[Arrays]) -> None:
     mapped = vmap(lambda *inputs: derivative(f, *inputs))(*lanes, *directions)
     derivatives, batches = jit(everything)(inputs, lanes)
     expected = derivative(f, *inputs)
-    for parts in (*derivatives, [part[1] for part in mapped]):
-        for y, z in zip(parts, expected):
-            assert_close(y, z, 100.0, f"{op}: jvp with jit and vmap")
-    for parts in batches:
-        for y, z in zip(parts, vmap(f)(*lanes)):
-            assert_close(y, z, what=f"{op}: jit with vmap")
+    for found in (*derivatives, [[part[1] for part in parts] for parts in mapped]):
+        _assert_all_close(cases, found, expected, 100.0, "jvp with jit and vmap")
+    for found in batches:
+        _assert_all_close(cases, found, vmap(f)(*lanes), 1.0, "jit with vmap")
+
+
+def _assert_all_close(cases: Cases, found: Any, expected: Any, loose: float, what: str) -> None:
+    """Assert that the results of each operation are close to those expected."""
+    for (op, _), ys, zs in zip(cases, found, expected, strict=True):
+        for y, z in zip(ys, zs, strict=True):
+            assert_close(y, z, loose, f"{op}: {what}")
 
 
 def joined_results(parts: Any, unknown: Sequence[bool], inputs: Sequence[Any]) -> list[Any]:
@@ -467,24 +475,24 @@ def _partition(op: Operation, operands: Arrays) -> None:
             assert_close(y, z, 1.0, f"{op} partitioned at {unknown}")
 
 
-def _sharded(op: Operation, draws: Sequence[Arrays]) -> None:
+def _sharded(cases: Cases) -> None:
     """Of operands cut over two devices the results are the same, and lie there as their types state."""
-    if SHARDING_RULE.complete().cell(type(op)) is None:
+    if not any([SHARDING_RULE.complete().cell(type(op)) is not None for op, _ in cases]):
         raise Inapplicable("it has no sharding rule")
     devices = LaterLayers.devices(None)[:2]
     if len(devices) < 2:
         raise Inapplicable("there is one device")
     mesh = Mesh(np.array(devices), ("cut",), (AxisType.Explicit,))
-    pairs = [(cut, operands) for operands in draws for cut in _cut_operands(op, operands, mesh)]
-    if not pairs:
+    whole = [(op, operands, cut) for op, operands in cases for cut in _cut_operands(op, operands, mesh)]
+    if not whole:
         raise Inapplicable("no operand can be cut")
-    function, cut_operands = joint(op, [cut for cut, _ in pairs])
-    whole = [y for _, operands in pairs for y in results(op, operands)]
-    for y, z in zip(jit(function)(*cut_operands), whole, strict=True):
-        assert_close(y, z, 10.0, f"{op} of cut operands")
-        stated = tuple(y.type.sharding.spec) if y.type.cut is not None else (None,) * y.ndim
-        lies = (*y.sharding.spec, *[None] * (y.ndim - len(y.sharding.spec)))
-        assert lies == stated, f"{op}: the result lies as {lies}, its type is {y.type}"
+    function, cut_operands = joint([(op, cut) for op, _, cut in whole])
+    for (op, operands, _), ys in zip(whole, jit(function)(*cut_operands), strict=True):
+        for y, z in zip(ys, results(op, operands), strict=True):
+            assert_close(y, z, 10.0, f"{op} of cut operands")
+            stated = tuple(y.type.sharding.spec) if y.type.cut is not None else (None,) * y.ndim
+            lies = (*y.sharding.spec, *[None] * (y.ndim - len(y.sharding.spec)))
+            assert lies == stated, f"{op}: the result lies as {lies}, its type is {y.type}"
 
 
 def _cut_operands(op: Operation, operands: Arrays, mesh: Mesh) -> list[list[Any]]:
@@ -539,6 +547,16 @@ def each(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Seq
     return check_all
 
 
+class Together:
+    """The check of all draws that applies ``of_cases`` to them at once, as it does to draws of several operations."""
+
+    def __init__(self, of_cases: Callable[[Cases], None]):
+        self.of_cases = of_cases
+
+    def __call__(self, op: Operation, draws: Sequence[Arrays]) -> None:
+        self.of_cases([(op, operands) for operands in draws])
+
+
 def smoothly(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation, Arrays], None]:
     """``check``, but it raises ``Inapplicable`` where no result is real or complex, so that none has a derivative."""
 
@@ -553,8 +571,8 @@ def smoothly(check: Callable[[Operation, Arrays], None]) -> Callable[[Operation,
 
 OPERATION_LAWS = (
     Law("typing", "evaluate gives what result_type says, and writes to no operand", each(_types), rules=("evaluate",)),
-    Law("compiled", "evaluate by NumPy equals what is compiled by lower or decompose", _compiled, wants=("extremes",),
-        rules=("evaluate", "lower", "decompose")),
+    Law("compiled", "evaluate by NumPy equals what is compiled by lower or decompose", Together(_compiled),
+        wants=("extremes",), rules=("evaluate", "lower", "decompose")),
     Law("decomposition", "decompose equals evaluate", each(_decomposes), wants=("extremes",),
         needs=("decompose",), rules=("decompose", "evaluate")),
     Law("finite_differences", "jvp gives the result, and the difference quotient of it", each(smoothly(_differences)),
@@ -569,10 +587,10 @@ OPERATION_LAWS = (
     Law("vmap", "vmap, which calls batch, equals the loop over lanes", _lanes, wants=("lanes",), rules=("batch",)),
     Law("ragged", "vmap equals the loop over lanes that have lengths of their own", each(_ragged), ("ragged", "rows"),
         rules=("ragged",)),
-    Law("commutes", "jit, jvp and vmap commute", _commutes, ("jvp", "reals"),
+    Law("commutes", "jit, jvp and vmap commute", Together(_commutes), ("jvp", "reals"),
         rules=("jvp", "batch", "lower", "decompose")),
     Law("partial_eval", "it gives the same where some operands are known before the others", each(_partition)),
-    Law("sharding", "results of operands cut over devices are the same, and lie as their types state", _sharded,
-        rules=("sharding_rule", "lower", "decompose")),
+    Law("sharding", "results of operands cut over devices are the same, and lie as their types state",
+        Together(_sharded), rules=("sharding_rule", "lower", "decompose")),
     Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )

@@ -14,7 +14,7 @@ Source: OpenXLA, ``InstructionFusion``, ``CpuInstructionFusion`` and ``TreeReduc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -59,7 +59,8 @@ class KernelGraph:
         self.elementwise: list[bool] = []
         self.fusible: list[bool] = []
         values = self._add(program, start, stop, {}, DEEPEST)
-        self.results = {values[n] for n in program.outs if n in values}
+        self.outs = [values.get(n) for n in program.outs]  # the makers of the program's results
+        self.results = {*self.outs} - {None}
         self.readers: list[list[int]] = [[] for _ in self.reads]
         self.ancestors: list[int] = []  # bit sets, of each operation itself too
         for i, reads in enumerate(self.reads):
@@ -97,6 +98,11 @@ class KernelGraph:
         """For each operand of operation ``i`` the operation whose result it is; None: it is an input or a constant."""
         args, values, _ = self.args[i]
         return [values.get(n) for n in args]
+
+    def value(self, i: int, n: int) -> Hashable:
+        """What tells operand ``n`` of operation ``i`` from other values."""
+        args, values, types = self.args[i]
+        return values.get(args[n], (id(types), args[n]))
 
     def operands(self, i: int) -> list[ArrayType]:
         """The types of the operands of operation ``i``."""

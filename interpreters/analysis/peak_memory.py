@@ -3,20 +3,25 @@
     peak = inputs + max over time of the stored values that are still needed
 
 A value is stored where a kernel ends: what XLA fuses is not, as ``fusion`` says. Kernels are executed breadth first.
-One that computes element by element writes into the memory of an operand of its result's size that nothing needs after
-it. Products over several dimensions, and convolutions, read operands in one order of dimensions, into which others are
-copied. A body that is executed once is part of the program around it; of several the one that holds most counts; a loop
-holds its carry once, and the values of one iteration besides. Where types state how values are cut, a device holds its
-part; along automatic axes values count whole.
+One that computes element by element, or sorts, writes into the memory of an operand of its result's size that nothing
+needs after it. Products over several dimensions, and convolutions, read operands in one order of dimensions, into which
+others are copied, and floats of 16 bits in 32; LAPACK overwrites a copy. Donated inputs hold results. A body that is
+executed once is part of the program around it; of several the one that holds most counts; a loop holds its carry once,
+and the values of one iteration besides. Values are whole, but for those of a ``shard_map``.
 
 Source: OpenXLA, ``BufferAssignment``, ``DotDecomposer`` and ``ConvCanonicalization``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
+from ...effects.core.columns import FLOPS
+from ...effects.operations.manipulation.last_axes import EachMatrix
+from ...effects.operations.reductions.sorting import comparisons
 from ...effects.programs.program import Program, derived_once
 from ...effects.types.array_type import ArrayType
 from .fusion import KernelGraph, moves_data
@@ -35,15 +40,20 @@ class MemoryCost(NamedTuple):
         return self.arguments + self.computed
 
 
-def peak_memory(program: Program) -> MemoryCost:
-    """The memory that a device holds at once to execute a program."""
-    return MemoryCost(sum(_of_inputs(program)), held_at_peak(program))
+def peak_memory(program: Program, donated: tuple[int, ...] = ()) -> MemoryCost:
+    """The memory that a device holds at once to execute a program; ``donated``: the results in the memory of inputs."""
+    return MemoryCost(sum(_of_inputs(program)), held_at_peak(program, donated))
+
+
+def _bytes(types: Sequence[ArrayType]) -> list[int]:
+    """The bytes of values on each device: of the parts that ``shard_map`` gives it, as types state."""
+    return [-(-t.nbytes // (1 if t.cut is None or t.cut.hides else prod(t.cut.parts(t.ndim)))) for t in types]
 
 
 @derived_once
 def _of_inputs(program: Program) -> tuple[int, ...]:
     """The bytes of each input on each device; what the devices of a mesh take parts of is there in parts."""
-    sizes = [*map(bytes_of, program.in_types)]
+    sizes = _bytes(program.in_types)
     inputs = {n: n for n in range(len(sizes))}  # variables that are an input, its elements in some order
     types = program.value_types()
     for op, args, results, made in program.steps():
@@ -54,16 +64,6 @@ def _of_inputs(program: Program) -> tuple[int, ...]:
         elif args and args[0] in inputs and moves_data(op) and made[0].size == types[args[0]].size:
             inputs[results[0]] = inputs[args[0]]
     return tuple(sizes)
-
-
-def bytes_of(t: ArrayType) -> int:
-    """The bytes of a value on each device."""
-    if t.cut is None or t.cut.hides:
-        return t.nbytes
-    size = t.nbytes
-    for parts in t.cut.parts(t.ndim):
-        size = -(-size // parts)
-    return size
 
 
 class Kernel(NamedTuple):
@@ -79,9 +79,10 @@ class Kernel(NamedTuple):
 
 
 @derived_once
-def held_at_peak(program: Program) -> int:
-    """The most bytes of computed values that are held at once."""
-    kernels, results = _kernels(KernelGraph(program, 0, len(program.ops), MOST))
+def held_at_peak(program: Program, donated: tuple[int, ...]) -> int:
+    """The most bytes of computed values that are held at once, without the results ``donated``."""
+    graph = KernelGraph(program, 0, len(program.ops), MOST)
+    kernels, results = _kernels(graph, Counter([graph.outs[n] for n in donated]))
     order = _in_breadth(kernels)
     last = {k: len(order) for k in results}
     for at, k in reversed([*enumerate(order)]):
@@ -101,26 +102,33 @@ def held_at_peak(program: Program) -> int:
     return peak
 
 
-def _kernels(graph: KernelGraph) -> tuple[list[Kernel], set[int]]:
-    """The kernels of a program in the order of its operations, and those whose results are the program's."""
-    stored = graph.stored()
+def _kernels(graph: KernelGraph, donated: Mapping[int | None, int]) -> tuple[list[Kernel], set[int]]:
+    """The kernels of a program in the order of its operations, and those whose results are the program's.
+
+    ``donated``: how many results of an operation are in the memory of inputs.
+    """
+    stored = graph.stored() | {i for i, yes in enumerate(graph.elementwise) if yes and _is_shared_half(graph, i)}
     kernels: list[Kernel] = []
     reached: list[frozenset[int]] = []  # by operation, the kernels that one which computes it reads
     results: set[int] = set()
     chains: set[int] = set()  # kernels that compute element by element
+    copies: dict[Any, int] = {}  # kernels that copy a value
     for i, op in enumerate(graph.ops):
         operands, is_result = graph.operands(i), i in graph.results
         sources = [frozenset() if j is None else reached[j] for j in graph.sources(i)]
-        for n in _copied(op, operands):
-            made_of = [kernels[k].reads if k in chains else {k} for k in sources[n]]  # a chain becomes part of the copy
-            kernels.append(Kernel([bytes_of(operands[n])], frozenset().union(*made_of), False, 0))
-            sources[n] = frozenset([len(kernels) - 1])
+        for n, size in _copied(op, operands).items():
+            key = graph.value(i, n), size
+            if key not in copies:
+                made_of = [kernels[k].reads if k in chains else {k} for k in sources[n]]  # a chain is part of the copy
+                copies[key] = len(kernels)
+                kernels.append(Kernel([size], frozenset().union(*made_of), False, 0))
+            sources[n] = frozenset([copies[key]])
         reads = frozenset().union(*sources)
         is_read = i in stored or any([not graph.fusible[j] for j in graph.readers[i]])
         if not graph.fusible[i] or is_result or (is_read and not op.is_view):
             made = op.bodies[0].out_types if op.bodied and op.runs == "mesh" else graph.made[i]
-            in_place = graph.fusible[i] or (op.bodied and op.loops)
-            kernels.append(Kernel([*map(bytes_of, made)], reads, in_place, _within(op, operands, made)))
+            in_place = graph.fusible[i] or FLOPS.find(type(op)) is comparisons or (op.bodied and op.loops)
+            kernels.append(Kernel(_bytes(made)[donated.get(i, 0) :], reads, in_place, _within(op, made)))
             if graph.fusible[i]:
                 chains.add(len(kernels) - 1)
             reads = frozenset([len(kernels) - 1])
@@ -128,6 +136,15 @@ def _kernels(graph: KernelGraph) -> tuple[list[Kernel], set[int]]:
                 results.add(len(kernels) - 1)
         reached.append(reads)
     return kernels, results
+
+
+def _is_shared_half(graph: KernelGraph, i: int) -> bool:
+    """Whether several read a result of floats of 16 bits, between which and its 32 bits XLA converts once."""
+    return _is_half(graph.made[i][0]) and len(graph.readers[i]) > 1
+
+
+def _is_half(t: ArrayType) -> bool:
+    return bool(t.dtype.kind not in "iub" and t.dtype.itemsize == 2)
 
 
 def _in_breadth(kernels: Sequence[Kernel]) -> list[int]:
@@ -146,28 +163,33 @@ def _in_breadth(kernels: Sequence[Kernel]) -> list[int]:
     return order
 
 
-def _copied(op: Any, types: Sequence[ArrayType]) -> list[int]:
-    """The operands of a contraction or convolution that are brought into another order of dimensions first."""
+def _copied(op: Any, types: Sequence[ArrayType]) -> dict[int, int]:
+    """The bytes of the copy of each operand that XLA copies before it executes the operation, by the operand's number.
+
+    Contractions and convolutions read operands in one order of dimensions, and those of 16 bits as 32 bits; LAPACK
+    overwrites its matrix.
+    """
     numbers: Any = getattr(op, "dimension_numbers", None)
+    sizes = dict(enumerate(_bytes(types)))
+    if isinstance(op, EachMatrix):
+        return {0: sizes[0]}
     if not op.contracts or numbers is None:
-        return []
+        return {}
+    if _is_half(types[0]):
+        return {n: 2 * size for n, size in sizes.items()}
     if len(numbers) == 3:  # a convolution: images first and features last, and kernels the other way round
         rank = types[0].ndim
         canonical = (0, rank - 1, *range(1, rank - 1)), (rank - 1, rank - 2, *range(rank - 2))
-        return [n for n in (0, 1) if tuple(numbers[n]) != canonical[n]]
+        return {n: sizes[n] for n in (0, 1) if tuple(numbers[n]) != canonical[n]}
     (lhs, _), _ = numbers
-    return [0] if len(lhs) > 1 else []
+    return {0: sizes[0]} if len(lhs) > 1 else {}
 
 
-def _within(op: Any, operands: Sequence[ArrayType], results: Sequence[ArrayType]) -> int:
-    """The bytes that an operation holds while it executes beside its operands and results: what its bodies do, and
-    parts that are gathered along another dimension than the first.
-    """
+def _within(op: Any, results: Sequence[ArrayType]) -> int:
+    """The bytes that an operation holds while it executes beside its operands and results: what its bodies do."""
     if not op.bodied:
-        whole = sum(map(bytes_of, results))
-        gathers = op.states_cut and whole > bytes_of(operands[0]) and operands[0].cut.spec[0] is None
-        return whole if gathers else 0
-    inner = max(map(held_at_peak, op.typical))
+        return 0
+    inner = max([held_at_peak(body, ()) for body in op.typical])
     if op.loops:
-        return inner + sum(map(bytes_of, op.typical[-1].in_types[op.shared + op.carry :]))
-    return max(inner - sum(map(bytes_of, results)), 0)  # the results of the body are those of the operation
+        return inner + sum(_bytes(op.typical[-1].in_types[op.shared + op.carry :]))
+    return max(inner - sum(_bytes(results)), 0)  # the results of the body are those of the operation

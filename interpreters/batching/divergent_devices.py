@@ -1,14 +1,15 @@
 """Devices of a mesh that choose differently and meet inside: what they do as lanes of ``vmap`` would, without waiting.
 
 A branch or loop in which devices meet is executed by all of them or by none. Where the types of values do not tell
-along which axes they vary, this is so only if the devices agree, which they find out when they arrive: those that
-agree take one branch, others all branches, of which each selects its own result; a loop iterates while the test of any
-of them holds, and those whose test has failed keep their carry.
+along which axes they vary, or all devices of the mesh meet, of which those of one axis choose alike, this is so only if
+they agree, which they find out when they arrive: those that agree take one branch, others all branches, of which each
+selects its own result; a loop iterates while the test of any of them holds, and those whose test has failed keep their
+carry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...effects.base.errors import CannotCross
@@ -16,7 +17,7 @@ from ...effects.base.stack import STACK, Run, installed, perform
 from ...effects.control.branches import Cond
 from ...effects.control.callbacks import IoCallback
 from ...effects.control.loops import While
-from ...effects.control.recorded_bodies import meetings
+from ...effects.control.recorded_bodies import Meeting, meetings
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import Axis, SizedAxis, is_root
@@ -46,7 +47,7 @@ def coherent(program: Program, axes: Sequence[SizedAxis]) -> Program:
     """The program of each device of a mesh, rewritten so that all devices arrive at the collectives in branches and
     loops.
 
-    ``axes``: those of the mesh that the program is executed over.
+    ``axes``: those of the mesh that the program is executed over, of which types do not tell which values vary.
     """
     if not any([op.bodied and any(map(meetings, op.bodies)) for op in program.ops]):  # type: ignore[attr-defined]
         return program
@@ -73,7 +74,7 @@ class _Agreement(Run):
         if not met:
             return self.outer.answer(op, operands)
         inside = op.with_bodies([coherent(body, self.axes) for body in op.bodies])
-        between = self.axes if any([at.by_all for at in met]) else tuple([a for a in self.axes if a in {*_axes(met)}])
+        between = self.between(op, operands, met)
         around = STACK.get()
         try:
             STACK.set(self.outer)
@@ -83,9 +84,14 @@ class _Agreement(Run):
         finally:
             STACK.set(around)
 
-
-def _axes(met: Any) -> list[SizedAxis]:
-    return [at.axis for at in met]
+    def between(self, op: Any, operands: tuple[Any, ...], met: Iterable[Meeting]) -> tuple[SizedAxis, ...]:
+        """The axes along which the devices must agree on ``op``, in which they have these meetings."""
+        if not any([at.by_all for at in met]):
+            along = {at.axis for at in met}
+            return tuple([axis for axis in self.axes if axis in along])
+        choices = [test.out_types[0] for test in op.tests] or [x.type for x in operands[: op.selects]]
+        known = frozenset[SizedAxis]().union(*[t.varying for t in choices])
+        return (*self.axes, *sorted(known.difference(self.axes), key=str))
 
 
 def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, ...]) -> Any:
@@ -94,7 +100,7 @@ def _branch(op: HigherOrder, operands: tuple[Any, ...], axes: tuple[SizedAxis, .
     count = len(op.bodies)
     own = clamp(scalar(0, int32), index, scalar(count - 1, int32))
     highest, lowest = perform(LaneOperations.highest(axes), own), perform(LaneOperations.lowest(axes), own)
-    which = select(eq(highest, lowest), own, scalar(count, int32))
+    which = select(eq(highest, lowest), highest, scalar(count, int32))
 
     def differing(own: Any, *values: Any) -> Sequence[Any]:
         if not is_root(op):

@@ -10,9 +10,11 @@ import copy
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
+from ...effects.core.named_axes import SizedAxis
+from ...effects.core.varying import vary
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program
-from ...effects.types.array_type import ArrayType
+from ...effects.types.array_type import INVARIANT, ArrayType
 
 # Static description of a value that belongs to a handler's run, such as the mapped axis of a batched value; None for
 # values that do not belong to the run.
@@ -60,6 +62,8 @@ class StateFlow:
     in_carry: bool = False
     stacked: bool = False  # each operand has a row for each iteration or lane
     fixed: bool = False  # there are no values, and the handler's key and the operation determine all of it
+    # the axes of a mesh along which the state's values inside a body vary; None: it does not cross a mesh
+    varying: frozenset[SizedAxis] | None = None
     operands: Sequence[Any] = ()
 
     def key(self) -> Hashable:
@@ -75,7 +79,11 @@ class StateFlow:
     def inner_types(self) -> list[ArrayType]:
         """The types that the state's values have inside a body."""
         types = [x.type for x in self.operands]
-        return [t.without_dimension(0) for t in types] if self.stacked else types
+        return [t.without_dimension(0).along(self.varying or INVARIANT) for t in types] if self.stacked else types
+
+    def vary(self, values: Sequence[Any]) -> list[Any]:
+        """The values at the end of a body as values of which each device of a mesh has its own."""
+        return [vary(x, x.type.varying | self.varying) for x in values] if self.varying else [*values]
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         """Set the state of ``run`` to ``values``, the state's inputs of a body, before the body is interpreted."""

@@ -11,11 +11,12 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.errors import DTypeMismatch, NotDifferentiable, ShapeMismatch, TreeMismatch
 from ...effects.base.later_layers import LaterLayers
-from ...effects.base.stack import BASE, inside, perform
+from ...effects.base.stack import BASE, current, inside, perform
 from ...effects.control.body_rules import evaluate_body
 from ...effects.control.custom_rules import Adjoint, CustomJvp, CustomVjp
 from ...effects.core.arrays import PYTHON_NUMBERS, as_array
 from ...effects.core.columns import EVALUATE, JVP, LOWER, TRANSPOSE
+from ...effects.core.named_axes import under
 from ...effects.functions.captured import replaced
 from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.operations.elementwise.conversion import convert
@@ -342,13 +343,13 @@ def forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
 
     Raises: NotDifferentiable: only its adjoint has a rule, and that is not linear.
     """
-    key = (op, tuple(types), config.current())
+    key = (op, tuple(types), current().scope, config.current())
     return _FORWARD.get(key, lambda: _forward_program(op, types))
 
 
 def _forward_program(op: Any, types: Sequence[ArrayType]) -> Program:
     count = len(op.residuals)
-    with inside(BASE):
+    with inside(under(BASE, current().scope)):
         if op.forward is not None:
             return record(lambda *xs: full(op.forward(xs[:count], xs[count:]), op.types), types, "linear")
         backward = record(

@@ -7,12 +7,18 @@ The pass visits each equation once: an operation's transpose rule turns the cota
 to the cotangents of its linear operands. Equations inlined from one cached rule program are transposed as a unit, by a
 memoised adjoint program; operations with bodies by ``transpose_bodies``.
 
+On a mesh, the cotangent of a value that is equal on all devices of an axis is a sum over them. While it is *unreduced*,
+each device has the sum of its own contributions; it is reduced where it is read. Unreduced cotangents leave bodies, and
+pass through equations that are linear maps on each device: in the body of a loop through all of them, so that what is
+made in each iteration is reduced once, after the outermost loop; elsewhere to an operand that is not larger.
+
 Source: Radul et al. 2022, You Only Linearize Once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ...effects.base import config
@@ -21,7 +27,7 @@ from ...effects.base.stack import BASE, SiteCell, at_site, current, inside
 from ...effects.core.arrays import ConcreteArray
 from ...effects.core.columns import JVP, TRANSPOSE, add_tangents, componentwise
 from ...effects.core.named_axes import under
-from ...effects.core.varying import with_varying
+from ...effects.core.varying import vary, with_varying
 from ...effects.operations.foundations.elementwise_factory import Elementwise
 from ...effects.operations.foundations.sharding_constraint import hide, reveal, states
 from ...effects.programs.program import Builder, Program, interpret
@@ -46,22 +52,20 @@ def backward(
     ``known[i]`` is the value of input ``i``, or None where the tape is linear in it. ``consts`` are the values of the
     tape's constants.
     """
-    walk = _Backward(tape, known, consts)
-    walk.seed(outs, cts)
-    outside = walk.cell.site
-    blocks = tape.inlined_blocks if isinstance(tape, Builder) and config.current().mark is not None else {}
-    i = len(tape.ops)
-    try:
-        while i:
-            i -= 1
-            block = blocks.get(i)
-            first = i if block is None else i + 1 - len(block.program.ops)
-            if block is not None and walk.block(first, block):
-                i = first
-            else:
-                walk.equation(i)
-    finally:
-        walk.cell.site = outside
+    walk = _Backward(tape, known, consts, False)
+    walk.equations(outs, cts)
+    if walk.unreduced:
+        walk.reduce(range(len(tape.in_types)))
+    return walk.grads[: len(tape.in_types)]
+
+
+def _unreduced(
+    tape: Builder | Program, known: Sequence[Any], outs: Sequence[int], cts: Sequence[Any], consts: Sequence[Any],
+    iterated: bool = False,
+) -> list[Any]:
+    """``backward`` whose results may be unreduced; ``iterated``: in the body of a loop."""
+    walk = _Backward(tape, known, consts, iterated)
+    walk.equations(outs, cts)
     return walk.grads[: len(tape.in_types)]
 
 
@@ -70,12 +74,18 @@ class _Backward:
 
     ``values[n]`` is its value where it depends on no linear input, else None; ``starts[i]`` is the first result of
     equation ``i``. ``cuts``: some type states how values are cut, so that rules are called on hidden operands.
+    ``unreduced``: some cotangent is; in the body of a loop, ``iterated``, equations may take it.
     """
 
-    __slots__ = ("tape", "values", "types", "starts", "grads", "consts", "run", "cell", "outs", "needed", "cuts")
+    __slots__ = (
+        "tape", "values", "types", "starts", "grads", "consts", "run", "cell", "outs", "needed", "cuts", "iterated",
+        "unreduced",
+    )
 
-    def __init__(self, tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any]):
+    def __init__(self, tape: Builder | Program, known: Sequence[Any], consts: Sequence[Any], iterated: bool):
         self.tape = tape
+        self.iterated = iterated
+        self.unreduced = False
         self.values, self.types, self.starts = _residuals(tape, known, consts)
         self.grads: list[Any] = [None] * len(self.types)
         self.consts = consts
@@ -85,6 +95,24 @@ class _Backward:
         self.needed: set[int] | None = None
         self.cuts = any([t.cut is not None for t in self.types])
 
+    def equations(self, outs: Sequence[int], cts: Sequence[Any]) -> None:
+        """The pass, from the cotangents of the outputs."""
+        self.seed(outs, cts)
+        tape, outside = self.tape, self.cell.site
+        blocks = tape.inlined_blocks if isinstance(tape, Builder) and config.current().mark is not None else {}
+        i = len(tape.ops)
+        try:
+            while i:
+                i -= 1
+                block = blocks.get(i)
+                first = i if block is None else i + 1 - len(block.program.ops)
+                if block is not None and self.block(first, block):
+                    i = first
+                else:
+                    self.equation(i)
+        finally:
+            self.cell.site = outside
+
     def seed(self, outs: Sequence[int], cts: Sequence[Any]) -> None:
         """Add the cotangents of the outputs to ``grads``."""
         self.outs = [n for n, ct in zip(outs, cts) if ct is not None]
@@ -93,21 +121,45 @@ class _Backward:
                 self.add(n, ct)
 
     def add(self, n: int, part: Any) -> None:
-        """Add ``ct`` to the cotangent of variable ``n``."""
+        """Add ``part`` to the cotangent of variable ``n``; where both are sums of which each device of a mesh axis has
+        its own contribution, so is the result, and the devices' parts are not summed yet.
+        """
         grads, varying = self.grads, self.types[n].varying
         if part.type.varying is not varying:
-            part = with_varying(part, varying)
-        cut = self.types[n].cut
+            part = vary(part, varying)
+            self.unreduced = True
+        cut = self.types[n].dual.cut
         if cut is None and n >= len(self.tape.in_types):  # inside, the cotangent of a whole value is not made whole
             cut = part.type.cut if grads[n] is None else grads[n].type.cut
         if part.type.cut is not cut:
             part = reveal(part, cut)
-        grads[n] = part if grads[n] is None else add_tangents(grads[n], part)
+        before = grads[n]
+        if before is not None and before.type.varying is not part.type.varying:
+            common = before.type.varying & part.type.varying
+            before, part = with_varying(before, common), with_varying(part, common)
+        grads[n] = add_tangents(before, part)
+
+    def reduce(self, results: Sequence[int]) -> None:
+        """Reduce the cotangents of these variables."""
+        for n in results:
+            ct = self.grads[n]
+            self.grads[n] = ct if ct is None else with_varying(ct, self.types[n].varying)
+
+    def passes_unreduced(self, op: Any, args: Sequence[int], first: int) -> bool:
+        """Whether an equation, whose first result is ``first``, takes its cotangent unreduced."""
+        if op.bodied or op.effectful or (op.named and (op.meets or op.makes_equal)):
+            return False
+        result, linear = self.types[first], [self.types[n] for n in args if self.values[n] is None]
+        if self.iterated or len(linear) != 1 or result.ragged or linear[0].ragged:
+            return self.iterated
+        return linear[0].nbytes <= result.nbytes
 
     def equation(self, i: int) -> None:
         """Add the contributions of equation ``i`` to the cotangents of its operands."""
         tape, grads, types = self.tape, self.grads, self.types
         op, args, start = tape.ops[i], tape.args[i], self.starts[i]
+        if self.unreduced and not self.passes_unreduced(op, args, start):
+            self.reduce(range(start, start + (len(tape.types[i]) if op.multiple_results else 1)))
         if op.multiple_results:
             ct = tuple(grads[start : start + len(tape.types[i])])
             zero = not any([part is not None for part in ct])
@@ -127,7 +179,7 @@ class _Backward:
             if states([x.cut if isinstance(x, ArrayType) else x.type.cut for x in given]):
                 ct = op.from_results([*map(hide, op.as_results(ct))])
                 operands = [*map(hide, operands)]
-        for n, part in zip(args, _cotangents(op, ct, operands, linear)):
+        for n, part in zip(args, _cotangents(op, ct, operands, linear, self.iterated)):
             if part is not None:
                 self.add(n, part)
 
@@ -177,7 +229,7 @@ def _adjoint(block: InlinedBlock, types: Sequence[ArrayType | None]) -> Any:
         return False  # a cotangent may be weak where the result is not
     nonzero = [ct is not None for ct in types]
     try:
-        adjoint, live = transpose_program(program, linear, nonzero)
+        adjoint, live = transpose_body(program, linear, nonzero)
     except HandlaxError:  # transposed equation by equation, the error names the equation's line
         return False
     if not is_inlinable(adjoint):
@@ -215,13 +267,14 @@ def _residuals(
     return [*values, *reversed(consts)], types, starts
 
 
-def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool]) -> Sequence[Any]:
+def _cotangents(op: Any, ct: Any, operands: list[Any], linear: list[bool], iterated: bool) -> Sequence[Any]:
     """The contribution of one equation to the cotangent of each operand; None for operands that are not linear.
 
     Raises: NotDifferentiable: the operation is not linear, or has no rule. BadCall: the rule gives other things.
     """
     if op.bodied and not TRANSPOSE.has(type(op)):
-        return transpose_operation(op, ct, operands, linear, transpose_program)
+        transpose = transpose_iteration if iterated or op.loops else transpose_body
+        return transpose_operation(op, ct, operands, linear, transpose)
     try:
         rule = TRANSPOSE.find(type(op))
     except MissingRule as error:
@@ -258,8 +311,24 @@ def transpose_program(
     Returns the adjoint program, from the other inputs, then the cotangents of the outputs marked ``nonzero``, to the
     cotangents of linear inputs; and for each linear input whether it has one: if not, it is zero.
     """
-    key = (program, tuple(linear), tuple(nonzero), current().scope, config.current())
-    return _PROGRAMS.get(key, lambda: _transpose_program(program, linear, nonzero))
+    return _transposed(program, linear, nonzero, backward)
+
+
+def transpose_body(
+    program: Program, linear: Sequence[bool], nonzero: Sequence[bool]
+) -> tuple[Program, tuple[bool, ...]]:
+    """``transpose_program``, but the cotangents may be unreduced."""
+    return _transposed(program, linear, nonzero, _unreduced)
+
+
+def transpose_iteration(
+    program: Program, linear: Sequence[bool], nonzero: Sequence[bool]
+) -> tuple[Program, tuple[bool, ...]]:
+    """``transpose_body`` of the body of a loop, or of a body inside of it."""
+    return _transposed(program, linear, nonzero, _unreduced_in_loop)
+
+
+_unreduced_in_loop = partial(_unreduced, iterated=True)
 
 
 def pull_back(program: Program, linear: Sequence[bool], known: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -268,17 +337,25 @@ def pull_back(program: Program, linear: Sequence[bool], known: Sequence[Any], ct
     return scattered(interpret(adjoint, [*known, *cts]), marks)
 
 
-def _transpose_program(
-    program: Program, linear: Sequence[bool], nonzero: Sequence[bool]
+def _transposed(
+    program: Program, linear: Sequence[bool], nonzero: Sequence[bool], walk: Callable[..., list[Any]]
 ) -> tuple[Program, tuple[bool, ...]]:
-    """``transpose_program`` without its cache."""
+    """``transpose_program`` by ``walk``, a form of ``backward``."""
+    key = (program, tuple(linear), tuple(nonzero), walk, current().scope, config.current())
+    return _PROGRAMS.get(key, lambda: _transpose(program, linear, nonzero, walk))
+
+
+def _transpose(
+    program: Program, linear: Sequence[bool], nonzero: Sequence[bool], walk: Callable[..., list[Any]]
+) -> tuple[Program, tuple[bool, ...]]:
+    """``_transposed`` without its cache."""
     run = Record(under(BASE, current().scope), "")
     known = [None if yes else run.input(t) for yes, t in zip(linear, program.in_types)]
-    cts = [run.input(t) if yes else None for yes, t in zip(nonzero, program.out_types)]
+    cts = [run.input(t.dual) if yes else None for yes, t in zip(nonzero, program.out_types)]
     with inside(run):
         if _uses_known_results_of_bodies(program, linear):
             program, known, cts = _without_known(program, linear, known, cts)
-        grads = backward(program, known, program.outs, cts, program.consts)
+        grads = walk(program, known, program.outs, cts, program.consts)
     linear_grads = [grad for grad, value in zip(grads, known) if value is None]
     live = tuple([grad is not None for grad in linear_grads])
     return run.freeze([grad for grad in linear_grads if grad is not None], program.name), live

@@ -6,8 +6,9 @@
 Known inputs of a body stay inputs of its adjoint. The cotangents of linear carries are carries. The cotangents of
 linear shared inputs are summed over the iterations, in a carry that starts from zero; those of linear ``each`` inputs
 are stacked as ``out``. Lanes carry nothing: the cotangents of their shared inputs are stacked, and summed afterwards.
-Loops iterate in reverse order. Which carries have a cotangent is the least fixed point over the iterations. A loop of
-unknown length has its own adjoint, in ``while_adjoint``.
+Cotangents that are unreduced over the devices of a mesh leave the bodies so, except those of carries, and except the
+mesh. Loops iterate in reverse order. Which carries have a cotangent is the least fixed point over the iterations. A
+loop of unknown length has its own adjoint, in ``while_adjoint``.
 
 The fixed point gives the last iteration, which the adjoint begins with, cotangents that are zero. A backward rule of
 the user's must not perform its effects for them: where the adjoint performs, that iteration is peeled off the loop.
@@ -21,8 +22,8 @@ from typing import Any, NamedTuple
 from ...effects.base import config
 from ...effects.base.errors import CannotCross, NotDifferentiable
 from ...effects.base.stack import BASE, current, inside
-from ...effects.core.columns import add_tangents, zeros_like
-from ...effects.core.named_axes import Bound, is_root, under
+from ...effects.core.columns import zeros_like
+from ...effects.core.named_axes import in_bodies_of, is_root, under
 from ...effects.operations.foundations.shapes import reshape
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.operations.reductions.reductions import reduce_sum
@@ -35,7 +36,7 @@ from ..analysis.simplify import dead_code_elimination
 from ..core.record import Record
 from .partial_eval import split_operation
 from .remat_barriers import delayed
-from .while_adjoint import BodyTranspose, transpose_until, typed_cotangent
+from .while_adjoint import BodyTranspose, add_cotangent, transpose_until, typed_cotangent
 
 _BODIES = ProgramCache("transpose_operation")
 """Adjoints of operations with bodies, by operation, linear operands, results that have a cotangent and settings."""
@@ -48,15 +49,15 @@ def transpose_operation(
     if op.runs == "until":
         return transpose_until(op, cts, operands, linear, transpose)
     marks, nonzero = tuple(linear), tuple([ct is not None for ct in cts])
-    with inside(current() if op.binds is None else Bound(current(), op.binds)):
-        key = (op, marks, nonzero, current().scope, config.current())
+    with inside(in_bodies_of(op)):
+        key = (op, marks, nonzero, transpose, current().scope, config.current())
         adjoint = _BODIES.get(key, lambda: _adjoint(op, marks, nonzero, transpose))
     if adjoint is None:
         return _after_known(op, cts, operands, linear, transpose)
     if isinstance(adjoint, Program):
         return _through(adjoint, cts, operands, marks, transpose)
     carries = [typed_cotangent(cts[i], t) for i, t in adjoint.carried]
-    sums = [zeros_like(t) for t in adjoint.sums]
+    sums = [zeros_like(t.dual) for t in adjoint.sums]
     out_cts = [ct for ct in cts[op.carry :] if ct is not None]
     fixed, residuals = [operands[i] for i in adjoint.fixed], [operands[i] for i in adjoint.residuals]
     xs = (*fixed, *carries, *sums, *residuals, *out_cts)
@@ -97,7 +98,7 @@ def _after_known(
     grads: list[Any] = [None] * len(operands)
     for n, grad in zip(parts.sources, transpose_operation(parts.rest, unknown_cts, inner, marks, transpose)):
         if n < len(linear) and grad is not None:
-            grads[n] = add_tangents(grads[n], grad)
+            grads[n] = grad
     return grads
 
 
@@ -164,7 +165,8 @@ def _adjoint(
         effects = [str(step) for program, _ in adjoints for step in program.ops if is_root(step)]
         if effects:
             return _peeled(op, effects)
-    bodies = [_body(op, program, own, marks, cotangents, nonzero) for program, own in adjoints]
+    grad_types = _grad_types(op, inner, adjoints)
+    bodies = [_body(op, program, own, marks, cotangents, nonzero, grad_types) for program, own in adjoints]
     if not all(nonzero):  # remove the recomputation that only served results without a cotangent
         bodies = [
             dead_code_elimination(new, instantiate=True).program if _recomputes(body, inner) else new
@@ -181,7 +183,7 @@ def _adjoint(
         new,
         (*numbers.selects, *[i for i, yes in zip(numbers.shared, marks.shared) if not yes]),
         tuple([(k, types[op.shared + k]) for k, yes in enumerate(carried) if yes]),
-        tuple([types[i - op.selects] for i in sums]) if op.loops else (),
+        tuple([grad_types[i - op.selects] for i in sums]) if op.loops else (),
         tuple([i for i, yes in zip(numbers.each, marks.each) if not yes]),
         (
             *_only(numbers.carry, marks.carry, carried),
@@ -189,6 +191,23 @@ def _adjoint(
             *_only(numbers.each, marks.each, cotangents.sliced),
         ),
     )
+
+
+def _grad_types(
+    op: HigherOrder, linear: Sequence[bool], adjoints: Sequence[tuple[Program, Marks]]
+) -> list[ArrayType]:
+    """The types of the cotangents of the inputs of the bodies: unreduced along the axes along which all bodies give it
+    so, except that carries are reduced, and that no unreduced value leaves the mesh.
+    """
+    types = list(op.bodies[0].in_types)
+    if op.binds is not None:
+        return types
+    grads = [scattered(scattered(program.out_types, live), linear) for program, live in adjoints]
+    for k, t in enumerate(types):
+        given = [own[k].varying for own in grads if own[k] is not None]
+        if given and not op.shared <= k < op.shared + op.carry:
+            types[k] = t.along(given[0].intersection(*given[1:]))
+    return types
 
 
 def _peeled(op: HigherOrder, effects: Sequence[str]) -> Program:
@@ -230,7 +249,8 @@ def _only(numbers: Sequence[int], linear: Sequence[bool], live: Marks) -> list[i
 
 
 def _body(
-    op: HigherOrder, adjoint: Program, live: Marks, marks: Any, cotangents: _LiveCotangents, nonzero: Marks
+    op: HigherOrder, adjoint: Program, live: Marks, marks: Any, cotangents: _LiveCotangents, nonzero: Marks,
+    grad_types: Sequence[ArrayType],
 ) -> Program:
     """A body of the adjoint operation, from the adjoint of a body whose linear inputs ``live`` have cotangents.
 
@@ -240,27 +260,27 @@ def _body(
     types = op.bodies[0].in_types
     carried, summed, sliced = cotangents
     shared, carry = op.shared, op.carry
-    linear_shared = [t for t, yes in zip(types, marks.shared) if yes]
-    linear_each = [t for t, yes in zip(types[shared + carry :], marks.each) if yes]
+    linear_shared = [t for t, yes in zip(grad_types, marks.shared) if yes]
+    linear_each = [t for t, yes in zip(grad_types[shared + carry :], marks.each) if yes]
     if not op.loops and live == (*summed, *sliced):  # no carries, and all branches have the same cotangents
-        types_of_live = [t for t, yes in zip([*linear_shared, *linear_each], live) if yes]
+        types_of_live = [t.dual for t, yes in zip([*linear_shared, *linear_each], live) if yes]
         if adjoint.out_types == tuple(types_of_live):
             return adjoint
     recorder = Record(BASE, "")
 
     inputs = recorder.inputs
     fixed = inputs([t for t, yes in zip(types, marks.shared) if not yes])
-    cts = inputs([t for t, yes in zip(types[shared:], carried) if yes])
-    sums = inputs([t for t, yes in zip(linear_shared, summed) if yes and op.loops])
+    cts = inputs([t.dual for t, yes in zip(types[shared:], carried) if yes])
+    sums = inputs([t.dual for t, yes in zip(linear_shared, summed) if yes and op.loops])
     residuals = inputs([t for t, yes in zip(types[shared + carry :], marks.each) if not yes])
-    out_cts = inputs([t for t, yes in zip(op.bodies[0].out_types[carry:], nonzero[carry:]) if yes])
+    out_cts = inputs([t.dual for t, yes in zip(op.bodies[0].out_types[carry:], nonzero[carry:]) if yes])
     with inside(recorder):
         grads = scattered(interpret(adjoint, [*fixed, *residuals, *cts, *out_cts]), live)
         end = len(summed) + carry
         of_shared, of_carry, of_each = grads[: len(summed)], grads[len(summed) : end], grads[end:]
         totals = iter(sums)
         new_sums = [
-            typed_cotangent(add_tangents(next(totals), g), t) if op.loops else typed_cotangent(g, t)
+            add_cotangent(next(totals), g) if op.loops else typed_cotangent(g, t)
             for g, t, yes in zip(of_shared, linear_shared, summed)
             if yes
         ]

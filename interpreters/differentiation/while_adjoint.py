@@ -24,6 +24,7 @@ from ...effects.base.stack import BASE, current, inside
 from ...effects.control.loops import while_loop
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import add_tangents, zeros_like
+from ...effects.core.varying import with_varying
 from ...effects.operations.elementwise import comparison
 from ...effects.operations.elementwise.arithmetic import div
 from ...effects.operations.elementwise.conversion import as_type, convert
@@ -147,14 +148,15 @@ class _ReverseLoop:
             self.carried = grown
         self.summed = self.live[:count]
         types = [t for t, yes in zip(self.body.in_types, self.marks) if yes]
-        self.summed_types = [t for t, yes in zip(types, self.summed) if yes]
+        summed = [t for t, yes in zip(types, self.summed) if yes]
+        self.summed_types = [t.along(given.varying) for t, given in zip(summed, self.back.out_types)]
         self.carried_types = [t for t, yes in zip(types[count:], self.carried) if yes]
         self.slots = min(op.slots, _STATES)
 
     def adjoint(self, linear: Sequence[bool]) -> _LoopAdjoint:
         """The adjoint, recorded as the body of a call."""
         known = [t for t, yes in zip(self.body.in_types, self.marks) if not yes]
-        ct_types = [t for t, yes, ct in zip(self.body.out_types, self.linear_carry, self.nonzero) if yes and ct]
+        ct_types = [t.dual for t, yes, ct in zip(self.body.out_types, self.linear_carry, self.nonzero) if yes and ct]
         with inside(BASE):
             program = record(self.evaluate, [*known, *ct_types], self.body.name)
         marks = iter((*self.summed, *self.carried))
@@ -172,7 +174,7 @@ class _ReverseLoop:
         cts = scattered(xs[start:], [ct for ct, yes in zip(self.nonzero, self.linear_carry) if yes])
         carried = [ct for ct, yes in zip(cts, self.carried) if yes]
         cts = [typed_cotangent(ct, t) for ct, t in zip(carried, self.carried_types)]
-        sums = [zeros_like(t) for t in self.summed_types]
+        sums = [zeros_like(t.dual) for t in self.summed_types]
         rows = [broadcast_in_dim(c, (self.op.slots, *c.shape), range(1, c.ndim + 1)) for c in carry]
         saved = _SavedCarries(scalar(1, int32), broadcast_in_dim(scalar(0, int32), (self.op.slots,), ()), rows)
         last = self.count(shared, carry) - 1
@@ -208,7 +210,7 @@ class _ReverseLoop:
         grads = scattered(interpret(self.back, [*residuals, *cts]), self.live)
         new_sums = [g for g, yes in zip(grads, self.summed) if yes]
         new_cts = [g for g, yes in zip(grads[len(self.summed) :], self.carried) if yes]
-        sums = [typed_cotangent(add_tangents(a, b), t) for a, b, t in zip(sums, new_sums, self.summed_types)]
+        sums = [*map(add_cotangent, sums, new_sums)]
         return saved.pop(index), sums, [typed_cotangent(ct, t) for ct, t in zip(new_cts, self.carried_types)]
 
     def reach(self, shared: Sequence[Any], index: Any, saved: _SavedCarries) -> tuple[_SavedCarries, list[Any]]:
@@ -249,8 +251,15 @@ def stride(length: Any, slots: Any) -> Any:
 
 
 def typed_cotangent(ct: Any, type: ArrayType) -> Any:
-    """The cotangent ``ct`` converted to exactly this type; zeros if it is None."""
-    return zeros_like(type) if ct is None else as_type(ct, type)
+    """The cotangent ``ct`` of a value of this type, summed over the devices that share the value, and converted to
+    exactly the type of its cotangents, ``type.dual``; zeros if it is None.
+    """
+    return zeros_like(type.dual) if ct is None else as_type(with_varying(ct, type.varying), type.dual)
+
+
+def add_cotangent(total: Any, ct: Any) -> Any:
+    """``total + ct``, of the type of the total; ``ct`` may be None."""
+    return total if ct is None else as_type(add_tangents(total, with_varying(ct, total.type.varying)), total.type)
 
 
 _WIDE = np.dtype(np.int64)

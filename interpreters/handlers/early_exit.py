@@ -191,7 +191,7 @@ def _higher_order(op: Any, xs: Sequence[Any], payload: Payload) -> list[Any]:
     if loop is None:
         raise CannotCross(
             f"{op.name}: the clause of {_aborted_by(op)} ends the program, and its lanes are in no order.",
-            hint="handle it inside, vmap(hx.handle(h)(f)), or with known lengths.",
+            hint="handle it inside, vmap(hx.handle(h)(f)) or shard_map(hx.handle(h)(f), ...), or with known lengths.",
         )
     op = loop
     if op.scopes and not op.passes_on:

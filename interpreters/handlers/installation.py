@@ -278,12 +278,14 @@ class HandlerRun(BodyTransformer):
     def flow(self, op: HigherOrder) -> StateFlow:
         if self.current is NO_STATE:
             return STATELESS
-        if op.runs == "mesh":
+        flow = self.handler.moves.flow(self, op)
+        if op.runs == "mesh" and flow.varying is None:
             raise CannotCross(
                 f"{op.name}: the state of {self.label} cannot cross it: devices have no order in which to hand it on.",
-                hint="handle it inside: shard_map(hx.handle(h, state)(f), ...), and combine states by collectives.",
+                hint="handle it inside: shard_map(hx.handle(h, state)(f), ...), and combine states by collectives; or "
+                "declare moves=hx.append, hx.merge or hx.split.",
             )
-        return self.handler.moves.flow(self, op)
+        return flow
 
 
 def compiled_apart(outer: Run) -> bool:

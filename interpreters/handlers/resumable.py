@@ -328,6 +328,7 @@ def never_executed(op: Any, xs: Sequence[Any]) -> list[Any]:
 
 _INSTEAD = {
     "lanes": "handle it inside, vmap(hx.handle(h)(f))",
+    "mesh": "handle it inside, shard_map(hx.handle(h)(f), ...)",
     "until": "give it a length, as lax.fori_loop with static bounds has, or unroll it in Python",
 }
 

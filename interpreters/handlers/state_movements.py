@@ -1,6 +1,7 @@
 """How the state of a handler moves through the bodies of a higher-order operation. A handler declares one of these.
 
-    carry           one iteration hands it to the next; lanes are evaluated one after the other, in index order
+    carry           one iteration hands it to the next; lanes are evaluated one after the other, in index order; it does
+                    not cross the devices of a mesh, which are the lanes of the others
     append          a log, a tuple that clauses append to: stacked by loops and lanes as a result is, the outermost axis
                     first; branches add masked entries
     merge(op, unit) commutative: each lane starts at the unit, their states are merged later; elsewhere as carry
@@ -118,7 +119,7 @@ class merge(Movement, Value):
         need_function("merge", self.op)
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
-        return MergedState(self, op.length) if op.runs == "lanes" else CarriedState(run)
+        return MergedState(self, op) if op.runs in PARALLEL else CarriedState(run)
 
 
 class split(Movement, Value):
@@ -131,7 +132,7 @@ class split(Movement, Value):
         need_function("split", self.f)
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
-        return SplitState(self, run, op.length) if op.runs == "lanes" else CarriedState(run)
+        return SplitState(self, run, op) if op.runs in PARALLEL else CarriedState(run)
 
 
 class tally(Movement, Value):
@@ -154,6 +155,7 @@ class tally(Movement, Value):
 
 carry = CarryMovement()
 append = AppendMovement()
+PARALLEL = ("lanes", "mesh")  # how bodies run that have no order
 
 
 def leaves_of(state: Any) -> tuple[list[Any], Any]:
@@ -236,6 +238,7 @@ class AppendedState(StateFlow):
     def __init__(self, op: HigherOrder):
         self.op = op
         self.branches = op.runs == "one"
+        self.varying = frozenset(op.lanes_of_all)
 
     def key(self) -> Any:
         return (type(self), self.branches)
@@ -252,7 +255,7 @@ class AppendedState(StateFlow):
         if self.branches:
             entries = tuple(map(self.in_branch, entries, axes))
         leaves, tree = leaves_of(entries)
-        return leaves, (tree, axes)
+        return self.vary(leaves), (tree, axes)
 
     def in_branch(self, entry: Any, axes: LogAxes) -> Any:
         """An entry as the branch that appended it returns it; a branch not taken returns zeros in its place."""
@@ -318,9 +321,10 @@ class UnstackableLog(StateFlow):
 class MergedState(StateFlow):
     """The flow of a commutative state: each lane starts at the unit; ``UnmergedLanes`` keeps the final states."""
 
-    def __init__(self, movement: merge, size: int):
+    def __init__(self, movement: merge, op: HigherOrder):
         self.movement = movement
-        self.size = size
+        self.size = op.length
+        self.varying = frozenset(op.lanes_of_all)
 
     def key(self) -> Any:
         return ("merged",)
@@ -329,7 +333,8 @@ class MergedState(StateFlow):
         run.current = self.movement.unit
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
-        return leaves_of(run.merged_state())
+        leaves, structure = leaves_of(run.merged_state())
+        return self.vary(leaves), structure
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         lanes = pytrees.unflatten(structure, values)
@@ -345,7 +350,8 @@ class SplitState(StateFlow):
 
     stacked = True
 
-    def __init__(self, movement: split, run: Any, length: int):
+    def __init__(self, movement: split, run: Any, op: HigherOrder):
+        length, self.varying = op.length, frozenset(op.lanes_of_all)
         keys: Any = as_array(movement.f(run.current, length + 1))
         if keys.type.shape[:1] != (length + 1,):
             raise BadArgument(f"split: f(key, n) must give n keys along the first axis, got {keys.type}.")

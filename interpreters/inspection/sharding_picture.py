@@ -7,9 +7,13 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, CannotCross
-from ...effects.core.arrays import ConcreteArray, as_array
+from ...effects.base.errors import BadArgument, CallbackError, need_function
+from ...effects.base.stack import BASE, inside, perform
+from ...effects.base.wrapping import name_of
+from ...effects.core.arrays import as_array
+from ...effects.core.operation import effect
 from ...effects.sharding.named_sharding import Sharding
+from ...effects.trees import pytrees
 
 ColorMap = Callable[[float], Sequence[float]]
 
@@ -43,18 +47,52 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **kwargs))
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
-    """Call a function with the sharding of an array.
+# callback(the sharding of x), while a program is compiled or at once
+@effect(diff="stop")
+class InspectSharding:
+    callback: Callable[[Sharding], None]
 
-    Raises: CannotCross: the value is only being traced; the compiler will choose its sharding.
+    def result_type(op, x):
+        return None
+
+    def placed(op, x: Any) -> tuple[()]:
+        """The concrete array is inspected."""
+        op.inspected(x.sharding)
+        return ()
+
+    def inspected(op, sharding: Sharding) -> None:
+        """Call the function. Raises: CallbackError: it raised."""
+        try:
+            with inside(BASE):
+                op.callback(sharding)
+        except Exception as error:
+            raise CallbackError(
+                f"inspect_array_sharding: the callback must return, {name_of(op.callback)} raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def batch(op, dims, x):  # all lanes at once
+        return perform(op, x), None
+
+    def lower(op, emit, x):
+        emit.inspect_sharding(op, x)
+        return ()
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
+    """Call a function with the sharding of each array of a tree.
+
+    Inside of programs over several devices the compiler does so, with the shardings that it chose, each time that it
+    compiles the program; a program that it knows calls nothing. Under ``vmap`` they are those of all lanes.
+
+    Raises: CallbackError: the function raised.
+
+    >>> inspect_array_sharding(1.0, callback=lambda sharding: print(sharding.is_fully_replicated))
+    True
     """
-    x = as_array(value)
-    if not isinstance(x, ConcreteArray):
-        raise CannotCross(
-            f"inspect_array_sharding: a value must be known, got {x.type} in a program that is traced.",
-            hint="return it and look at its sharding, or place it: lax.with_sharding_constraint(x, sharding).",
-        )
-    callback(x.sharding)
+    need_function("inspect_array_sharding", callback)
+    for leaf in pytrees.leaves(value):
+        perform(InspectSharding(callback), as_array(leaf))
 
 
 def picture(

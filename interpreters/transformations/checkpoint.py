@@ -10,7 +10,6 @@ from ...effects.base.stack import STACK
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.checkpoint import Checkpoint
-from ...effects.control.recorded_bodies import copied_before
 from ...effects.core.arrays import Array, as_array
 from ...effects.core.signatures import P, R
 from ...effects.functions.keys import static_key
@@ -72,8 +71,7 @@ def checkpoint(
         request, leaves = trace_cache.trace_request(fun, name, partition, args, kwargs, "checkpoint")
         trace = trace_cache.trace(request, traces)
         operands = (*trace.captured, *[x if isinstance(x, Array) else as_array(x) for x in leaves])
-        op, operands = copied_before(Checkpoint((trace.program,), policy, prevents), operands)
-        return trace.unflatten(STACK.get().answer(op, operands))
+        return trace.unflatten(STACK.get().answer(Checkpoint((trace.program,), policy, prevents), operands))
 
     return rematerialised
 

@@ -285,8 +285,8 @@ def linear_transpose(fun: F, *primals: Any, reduce_axes: Any = ()) -> F:
                     f"linear_transpose: the cotangent of {t} must have its shape, got {abstract(leaf).shape}."
                 )
         adjoint, marks = transpose_program(program, linear, [True] * len(cts))
-        in_cts = scattered(adjoint(*captured, *map(array_beside, cts, program.out_types)), marks)
-        return pytrees.unflatten(tree, materialised(in_cts, types, cts))
+        in_cts = scattered(adjoint(*captured, *map(array_beside, cts, [t.dual for t in program.out_types])), marks)
+        return pytrees.unflatten(tree, materialised(in_cts, [t.dual for t in types], cts))
 
     return transposed
 
@@ -360,7 +360,7 @@ def _value_and_grad(
         value = traced.result()
         y = _check_output(where, value, traced.outs, holomorphic)
         one = scalar(1.0, y.type.dtype, y.type.weak)
-        grads = materialised(traced.pullback([one]), [x.type for x in traced.xs])
+        grads = materialised(traced.pullback([one]), [x.type.dual for x in traced.xs])
         tree = pytrees.unflatten(traced.tree, grads)
         grad = tree[0] if isinstance(argnums, int) else tree
         return ((value, traced.aux), grad) if has_aux else (value, grad)

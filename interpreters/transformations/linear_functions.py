@@ -228,10 +228,10 @@ class Pullback(LinearFunction):
         cts, tree = pytrees.flatten(ct[0])
         if tree != of.out_tree:
             raise other_structure("vjp: the cotangent", "result", of.out_tree, tree)
-        checked = [tangent_of("vjp", t, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
+        checked = [tangent_of("vjp", t.dual, leaf, cotangent=True) for t, leaf in zip(of.out_types, cts)]
         cotangents = (self.linear if self._split is None else self._closed()).pullback(checked)
         grads = scattered(cotangents, [t is not None for t in of.tangent_types])
-        return pytrees.unflatten(of.in_tree, materialised(grads, of.in_types, cts))
+        return pytrees.unflatten(of.in_tree, materialised(grads, [t.dual for t in of.in_types], cts))
 
     def with_refs(self, *entries: Any) -> Any:
         """The pullback that adds gradients to references; an entry for each argument leaf: ``pull.with_refs(ref)(ct)``.

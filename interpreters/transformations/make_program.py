@@ -24,6 +24,7 @@ from ...effects.control.recorded_bodies import RecordedBody, body_of
 from ...effects.core.arrays import Box, as_array, type_of
 from ...effects.functions.unsupported import must_be_empty
 from ...effects.programs.program import Program
+from ...effects.sharding.layout import Format
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type, stated
@@ -38,19 +39,24 @@ P = ParamSpec("P")
 class ShapeDtypeStruct(ImmutableObject):
     """A shape and a dtype, accepted in place of an array where only its type is used. Immutable.
 
-    A dtype that arrays cannot have, such as that of bytes, is kept, and refused where the type is used.
+    A dtype that arrays cannot have, such as that of bytes, is kept, and refused where the type is used. ``sharding``
+    may be a format, which has a layout too.
 
     >>> ShapeDtypeStruct.like(2.5).update(shape=(3,))
     ShapeDtypeStruct(shape=(3,), dtype=float32, weak_type=True)
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+    __slots__ = ("shape", "dtype", "weak_type", "sharding", "layout")
     _guard = ("types", "make another: s.update(shape=...).")
 
     def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False):
         if dtype is None:
             raise BadArgument("ShapeDtypeStruct: the dtype must be given, got None.")
-        self._fill(shape=held(*_sizes(shape)), dtype=_any_dtype(dtype), weak_type=weak_type, sharding=sharding)
+        said = sharding if isinstance(sharding, Format) else Format(None, sharding)
+        self._fill(
+            shape=held(*_sizes(shape)), dtype=_any_dtype(dtype), weak_type=weak_type, sharding=said.sharding,
+            layout=said.layout,
+        )
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -66,12 +72,19 @@ class ShapeDtypeStruct(ImmutableObject):
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """A struct with another ``shape``, ``dtype``, ``weak_type`` or ``sharding``."""
-        return type(self)(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
+        own = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.format}
+        return type(self)(**{**own, **changes})
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     sharding: Any
+    layout: Any
+
+    @property
+    def format(self) -> Format:
+        """The layout and the sharding."""
+        return Format(self.layout, self.sharding)
 
     @property
     def ndim(self) -> int:
@@ -96,7 +109,7 @@ class ShapeDtypeStruct(ImmutableObject):
         )
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.dtype, self.weak_type, self.sharding))
+        return hash((self.shape, self.dtype, self.weak_type, self.sharding, self.layout))
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""

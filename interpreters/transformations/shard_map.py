@@ -10,19 +10,24 @@ from ...effects.base.errors import BadArgument, ShapeMismatch, ShardingTypeError
 from ...effects.base.stack import Binding, current, inside, perform
 from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.shard_map import ShardMap, need_device_effects
-from ...effects.core.arrays import Array, as_array
+from ...effects.core.arrays import Array, as_array, type_of
+from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import Bound, SizedAxis
 from ...effects.core.signatures import F, P, R
 from ...effects.core.varying import vary
 from ...effects.operations.collectives.collective import Punvary
-from ...effects.operations.foundations.shapes import reshape
+from ...effects.operations.elementwise.comparison import eq, select_n
+from ...effects.operations.foundations.shapes import broadcast_in_dim, reduce_sum, reshape
 from ...effects.operations.foundations.sharding_constraint import hide, reveal
+from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.rearranging import transpose
+from ...effects.operations.manipulation.slicing import index_in_dim
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh_scope import get_abstract_mesh, get_mesh
 from ...effects.sharding.named_sharding import NamedSharding, cut_over
 from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
+from ...effects.sharding.sharding_rules import entries_of
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..batching.divergent_devices import coherent
@@ -115,17 +120,23 @@ def over_devices(
             return call_pure(of_values, args, {}, positions)
         specs = _specs_of(where, in_specs, args, over, axes)
         places = [i for i, spec in enumerate(specs) if spec is not None]
-        arrays = [as_array(leaves[i]) for i in places]
+        arrays = [_with_rows(as_array(leaves[i]), specs[i], axes) for i in places]
+        rowed = {i: i in places and bool(spec.summed_axes) for i, spec in enumerate(specs)}
+        specs = [spec if spec is None else _of_rows(spec, axes) for spec in specs]
         xs, beyond = [*map(hide, arrays)], [_cut_beyond(x.type, axes) for x in arrays]
         into = [_division(where, "in_specs", specs[i], axes, len(x.type.shape)) for i, x in zip(places, xs)]
         out: list[Division] = []
         stated: list[NamedSharding | None] = []
+        summed: list[PartitionSpec] = []
 
         def body(*values: Any) -> Any:
-            given = dict(zip(places, values))
+            given = {i: reshape(x, x.type.shape[1:]) if rowed[i] else x for i, x in zip(places, values)}
             y = f(*pytrees.unflatten(tree, [given.get(i, leaf) for i, leaf in enumerate(leaves)]))
             ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
-            kinds = _flat_specs(f"{where} out_specs", out_specs, y)
+            asked = _flat_specs(f"{where} out_specs", out_specs, y)
+            summed[:] = [PartitionSpec() if spec is None else spec for spec in asked]
+            ys = [reshape(y, (1, *y.type.shape)) if spec.summed_axes else y for y, spec in zip(ys, summed)]
+            kinds = [_of_rows(spec, axes) for spec in summed]
             out[:] = [_division(where, "out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(kinds, ys)]
             stated[:] = [leaf.type.cut for leaf in ys]
             checked = [_checked(where, leaf, d, axes) for leaf, d in zip(ys, out)] if check_vma else ys
@@ -139,9 +150,41 @@ def over_devices(
         joined = [join(y, division, axes) for y, division in zip(results, out)]
         rest = UNCONSTRAINED if any([x.type.cut is not None and x.type.cut.hides for x in arrays]) else None
         whole = [_stated(y, division, over, cut, rest) for y, division, cut in zip(joined, out, stated)]
-        return pytrees.unflatten(structure, whole)
+        return pytrees.unflatten(structure, [_without_rows(y, spec, over) for y, spec in zip(whole, summed)])
 
     return mapped
+
+
+def _of_rows(spec: PartitionSpec, axes: SizedAxes) -> PartitionSpec:
+    """The spec of an array with a row for each device along the axes along which ``spec`` is summed."""
+    return PartitionSpec(tuple([name for name, _ in axes if name in spec.summed_axes]), *spec) if (
+        spec.summed_axes) else spec
+
+
+def _with_rows(x: Any, spec: PartitionSpec, axes: SizedAxes) -> Any:
+    """An argument with a row for each device along the axes along which ``spec`` is summed: of partial sums rows that
+    add up to it, else its copies.
+    """
+    if not spec.summed_axes:
+        return x
+    shape, count = x.type.shape, prod([n for name, n in axes if name in spec.summed_axes])
+    rows = broadcast_in_dim(hide(x), (count, *shape), tuple(range(1, len(shape) + 1)))
+    if spec.unreduced:
+        first = eq(iota("int32", count), 0)
+        rows = select_n(broadcast_in_dim(first, rows.type.shape, (0,)), zeros_like(rows), rows)
+    cut = x.type.cut
+    return rows if cut is None else reveal(rows, cut_over(cut.mesh, tuple(_of_rows(cut.spec, axes))))
+
+
+def _without_rows(y: Any, spec: PartitionSpec, mesh: Any) -> Any:
+    """A result with a row for each device along the axes along which ``spec`` is summed: the sum of the rows, or one of
+    them, which are equal.
+    """
+    if not spec.summed_axes:
+        return y
+    entries, rows = entries_of(y.type)[1:], hide(y)
+    z = reduce_sum(rows, (0,)) if spec.unreduced else index_in_dim(rows, 0, 0, keepdims=False)
+    return reveal(z, cut_over(mesh, entries, spec.unreduced, spec.reduced))
 
 
 def _of_values(
@@ -194,7 +237,7 @@ def _untracked(
     everywhere = frozenset(axes)
     shared = [i for i, division in enumerate(into) if not _named(division)]
     order = [*shared, *[i for i in range(len(into)) if i not in shared]]
-    given = [rows[i] if i in shared else _relabelled(rows[i], _named(into[i]), everywhere, mesh, axes) for i in order]
+    given = [rows[i] if i in shared else relabelled(rows[i], _named(into[i]), everywhere, mesh, axes) for i in order]
     pieces = [x.type if k < len(shared) else _piece(x.type, everywhere) for k, x in enumerate(given)]
     types = [t.cut_by(beyond[i]) for t, i in zip(pieces, order)]
     places = [order.index(i) for i in range(len(into))]
@@ -204,7 +247,7 @@ def _untracked(
     untracked = [axis for at in current().scope if at.mesh is not None and not at.tracks for axis in at.axes]
     program = coherent(program, (*reversed(untracked), *axes))
     results = perform(ShardMap((program,), mesh, axes, False, len(captured) + len(shared)), *captured, *given)
-    return structure, [_relabelled(y, everywhere, _named(d), mesh, axes) for y, d in zip(results, out)]
+    return structure, [relabelled(y, everywhere, _named(d), mesh, axes) for y, d in zip(results, out)]
 
 
 def _recorded(
@@ -228,7 +271,7 @@ def _recorded(
     return structures[0], closed, captured
 
 
-def _relabelled(x: Any, before: frozenset[SizedAxis], after: frozenset[SizedAxis], mesh: Any, axes: SizedAxes) -> Any:
+def relabelled(x: Any, before: frozenset[SizedAxis], after: frozenset[SizedAxis], mesh: Any, axes: SizedAxes) -> Any:
     """The stacked pieces of a value that varies along axes ``before`` as those of one that varies along ``after``."""
     if before == after:
         return x
@@ -405,14 +448,18 @@ def _check_mesh(where: str, x: Any, mesh: Any) -> None:
 
 def _check_stated(where: str, x: Any, spec: Any, names: set[Hashable], mesh: Any) -> None:
     """Raises ShardingTypeError: the type of an argument states another spec, as to the axes ``names``, or mesh."""
-    cut = x.type.cut if isinstance(x, Array) and spec is not None else None
-    if cut is None or cut.hides:
+    if spec is None:
         return
-    _check_mesh(where, x, mesh)
-    given = cut_over(cut.mesh, (*spec, *[None] * (len(cut.spec) - len(spec))))
-    if given != cut_over(cut.mesh, cut.spec.restricted(names)):
+    cut = x.type.cut if isinstance(x, Array) else None
+    if cut is not None and cut.hides:
+        return
+    fits = not spec.unreduced
+    if cut is not None:
+        _check_mesh(where, x, mesh)
+        fits = cut.with_spec(spec).cut(len(cut.spec)) == cut.with_spec(cut.spec.restricted(names)).cut(len(cut.spec))
+    if not fits:
         raise ShardingTypeError(
-            f"{where}: in_specs must be as the types of the arguments state, got {spec} for {x.type}.",
+            f"{where}: in_specs must be as the types of the arguments state, got {spec} for {type_of(x)}.",
             hint="leave in_specs out, or hx.reshard the argument before.",
         )
 

@@ -11,6 +11,7 @@ from ...effects.base.errors import BadArgument, DeviceMismatch, DTypeMismatch, S
 from ...effects.core.arrays import ConcreteArray, as_array, concrete, from_numpy
 from ...effects.operations.foundations.shapes import canonical_shape
 from ...effects.sharding.devices import is_addressable
+from ...effects.sharding.layout import Format
 from ...effects.sharding.named_sharding import Bounds, NamedSharding, Sharding, bounds
 from ...effects.trees import pytrees
 from ...effects.types.array_type import array_type, stated
@@ -19,20 +20,27 @@ from ..compile.placement import over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
-from .device_put import destination
+from .device_put import destination, device_put
 from .requested_shardings import over_mesh
 
 
 def make_array_from_callback(
-    shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any = None
+    shape: Sequence[int], sharding: Sharding | Format, data_callback: Callable[[Any], Any], dtype: Any = None
 ) -> ConcreteArray:
     """The array whose shard at each ``index`` (a tuple of slices) that this process holds is ``data_callback(index)``.
 
         make_array_from_callback(x.shape, s, lambda index: x[index]) == x
 
+    ``sharding`` may be a format.
+
     Raises: ShapeMismatch: a shard has the wrong shape, or the shape cannot be cut so. DTypeMismatch: shards have
-    several dtypes, or are random keys and ``dtype`` is another one.
+    several dtypes, or are random keys and ``dtype`` is another one. BadArgument: the process holds no shard, and
+    ``dtype`` is not given.
     """
+    if isinstance(sharding, Format):
+        row_major = make_array_from_callback(shape, sharding.sharding, data_callback, dtype)
+        laid_out: ConcreteArray = device_put(row_major, sharding)
+        return laid_out
     where, converts = "make_array_from_callback", dtype is not None and not isinstance(dtype, ExtendedDType)
     sharding.check_fit(where, lambda: "the array", tuple(shape))
     made: dict[Bounds, ConcreteArray] = {}
@@ -43,10 +51,14 @@ def make_array_from_callback(
             data = data_callback(index)
             made[key] = _known(np.asarray(data, dtype) if converts else data)
         shards.append(made[key])
-    if not shards:
-        raise BadArgument(f"{where}: this process must have a device of the sharding, it has none.")
+    if not shards and dtype is None:
+        raise BadArgument(
+            f"{where}: dtype must be given in a process that has no device of the sharding, got None.",
+            hint="the same one in every process, such as dtype=float.",
+        )
     _check_dtypes(where, shards, dtype)
-    return _assemble(where, tuple(shape), sharding, [shard.value for shard in shards], shards[0].type.dtype)
+    kind = shards[0].type.dtype if shards else canonical(dtype)
+    return _assemble(where, tuple(shape), sharding, [shard.value for shard in shards], kind)
 
 
 def make_array_from_process_local_data(
@@ -62,6 +74,8 @@ def make_array_from_process_local_data(
     Raises: BadShape: ``global_shape`` is none.
     ShapeMismatch: the local data do not have the size of this process's shards.
     """
+    if isinstance(sharding, Format):
+        return device_put(make_array_from_process_local_data(sharding.sharding, local_data, global_shape), sharding)
     target = destination("make_array_from_process_local_data", sharding)
     if global_shape is None or _is_shape(global_shape):
         return pytrees.map(lambda x: _of_local_data(target, x, global_shape), local_data)
@@ -112,13 +126,17 @@ def _of_local_data(sharding: Sharding, x: Any, global_shape: Sequence[int] | Non
 
 
 def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+    shape: Sequence[int], sharding: Sharding | Format, arrays: Sequence[Any], *, dtype: Any = None
 ) -> ConcreteArray:
     """The array whose shards are the given arrays, each on its device; nothing is copied.
 
     Raises: DeviceMismatch: they are not on this process's devices of the sharding, one on each.
     ShapeMismatch: one does not have the shape of a shard.
     """
+    if isinstance(sharding, Format):
+        made = make_array_from_single_device_arrays(shape, sharding.sharding, arrays, dtype=dtype)
+        laid_out: ConcreteArray = device_put(made, sharding)
+        return laid_out
     where = "make_array_from_single_device_arrays"
     cut, shape = over_mesh(sharding), tuple(shape)
     devices = [device for device in cut._device_assignment if is_addressable(device)]
@@ -135,7 +153,9 @@ def make_array_from_single_device_arrays(
     _check_shards(where, shape, cut, [x.type.shape for x in parts])
     over(cut.mesh)
     kind = stated(array_type(shape, parts[0].type.dtype), cut)
-    return concrete(kind, None, runtime.assemble([x.buffer for x in parts], *_stored(kind, cut)))
+    held, where = _stored(kind, cut)
+    row_major = [runtime.copy_to(x.buffer, runtime.laid_out(x.buffer._sharding, len(held.shape))) for x in parts]
+    return concrete(kind, None, runtime.assemble(row_major, held, where))
 
 
 def own_part(x: Any) -> ConcreteArray:
@@ -175,7 +195,7 @@ def _assemble(
     """The array of these shards, one for each device of this process, in order; of random keys their key data."""
     _check_shards(where, shape, sharding, [part.shape[: len(shape)] for part in parts])
     kind = array_type(shape, dtype)
-    if sharding.num_devices == 1 and not hasattr(sharding, "mesh"):
+    if parts and sharding.num_devices == 1 and not hasattr(sharding, "mesh"):
         (device,) = sharding._device_assignment
         note_placement(device, sharding.memory_kind)
         here = runtime.sharding(device, sharding.memory_kind)

@@ -6,23 +6,34 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...effects.base.errors import BadArgument, DeviceMismatch
+from ...effects.base.errors import BadArgument, DeviceMismatch, ShardingTypeError
 from ...effects.base.stack import perform
-from ...effects.core.arrays import Array, as_array
+from ...effects.core.arrays import as_array
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
 from ...effects.operations.foundations.to_memory import in_memory
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import interpret
+from ...effects.sharding.devices import KINDS_OF_SPACES
+from ...effects.sharding.layout import Layout, row_major
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...interpreters.core.record import record_apart
 from ...interpreters.core.trace_cache import Trace, TraceRequest
-from ..compile.placement import Placement, committed, on_device, over
+from ...interpreters.transformations.make_program import ShapeDtypeStruct
+from ..compile.placement import Placement, by_settings, committed, on_device, over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
-from .requested_shardings import for_leaves, is_requested, leaf_name, over_mesh, requested, whole_shardings
+from .requested_shardings import (
+    for_leaves,
+    is_requested,
+    layouts_for_leaves,
+    leaf_name,
+    over_mesh,
+    requested,
+    whole_shardings,
+)
 
 
 class CallShardings(NamedTuple):
@@ -105,20 +116,52 @@ class CallShardings(NamedTuple):
                     hint="device_put it there before, or leave its sharding out.",
                 )
         meshes = [sharding.mesh for sharding in known if isinstance(sharding, NamedSharding)]
+        layouts = () if where is None else where.argument_layouts
         if not meshes:
             note_placement(devices[0])
-            return on_device(devices[0])
+            return on_device(devices[0])._replace(argument_layouts=layouts)
         held = where.arguments if where is not None and where.arguments else [None] * len(specified)
-        return over(meshes[0], [own if s is None else over_mesh(s) for s, own in zip(specified, held)])
+        arguments = [own if s is None else over_mesh(s) for s, own in zip(specified, held)]
+        return over(meshes[0], arguments)._replace(argument_layouts=layouts)
+
+    def with_layouts(
+        self, placement: Placement | None, args: Any, types: Sequence[ArrayType], committed: Sequence[Any],
+        names: Callable[[int], str],
+    ) -> Placement | None:
+        """The placement with the layouts specified for the arguments, else those that they have in it.
+
+        Raises: BadArgument: a committed argument has another layout than specified.
+        """
+        layouts = layouts_for_leaves("jit in_shardings", self.arguments, tuple(args), types)
+        if not layouts:
+            return placement
+        placement = placement or by_settings()
+        found = []
+        for i, (asked, lies) in enumerate(zip(layouts, placement.argument_layouts or (None,) * len(types))):
+            if isinstance(asked, Layout) and committed[i] is not None and lies != asked:
+                raise BadArgument(
+                    f"jit: in_shardings say {asked} of {names(i)}, which has "
+                    f"{lies or row_major(len(asked.major_to_minor))}.",
+                    hint="device_put it there before, or leave its layout out.",
+                )
+            found.append(asked or lies)
+        return placement._replace(argument_layouts=tuple(found))
 
     def with_results(
         self, name: str, placement: Placement | None, tree: Any, types: Sequence[ArrayType]
     ) -> Placement | None:
-        """The placement with the shardings specified for the results."""
-        if self.results is None or placement is None or placement.mesh is None:
+        """The placement with the shardings and layouts specified for the results."""
+        if self.results is None:
             return placement
+        layouts = layouts_for_leaves("jit out_shardings", self.results, tree.unflatten(list(types)), types)
+        placement = (placement or by_settings())._replace(result_layouts=layouts) if layouts else placement
+        if placement is None:
+            return None
         asked = self.of_results(name, tree, types)
-        return placement._replace(results=tuple([None if s is None else over_mesh(s) for s in asked]))
+        if placement.mesh is not None:
+            return placement._replace(results=tuple([None if s is None else over_mesh(s) for s in asked]))
+        unknown = [s is not None and s.memory_kind not in KINDS_OF_SPACES.values() for s in asked]
+        return placement._replace(results=tuple(asked)) if any(unknown) else placement  # types know the other memories
 
 
 NO_SHARDINGS = CallShardings()
@@ -142,15 +185,31 @@ def described_placement(leaves: Sequence[Any], name: str, names: Callable[[int],
     """Where a call with these arguments is executed: on the devices of committed arrays and of types with a sharding;
     None: on the default device.
 
-    Raises: DeviceMismatch: they are over different devices.
+    Raises: DeviceMismatch: they are over different devices. BadArgument: a type cannot have its layout.
     """
     where = committed([getattr(x, "_buffer", None) for x in leaves], name, names)
-    said = [None if isinstance(x, Array) else getattr(x, "sharding", None) for x in leaves]
-    return NO_SHARDINGS.placement(name, said, [None] * len(leaves), where, names)
+    described = [x if isinstance(x, ShapeDtypeStruct) else None for x in leaves]
+    said = [None if x is None else x.sharding for x in described]
+    where = NO_SHARDINGS.placement(name, said, [None] * len(leaves), where, names)
+    asked = [None if x is None else x.format.layout_of(name, x.type) for x in described]
+    if not any(asked):
+        return where
+    where = where or by_settings()
+    own = where.argument_layouts or (None,) * len(leaves)
+    return where._replace(argument_layouts=tuple([a or b for a, b in zip(asked, own)]))
 
 
 def with_argument_cuts(request: TraceRequest, shardings: Sequence[Sharding | None]) -> TraceRequest:
-    """The request of a trace on arguments whose types state the cuts and memories of these shardings."""
+    """The request of a trace on arguments whose types state the cuts and memories of these shardings.
+
+    Raises: ShardingTypeError: one says that an argument is of partial sums, which is whole.
+    """
+    for s, t in zip(shardings, request.types):
+        if s is not None and s.unreduced and (t.cut is None or t.cut.unreduced != s.unreduced):
+            raise ShardingTypeError(
+                f"jit in_shardings: what is unreduced is so by its type, got {s} for {t}.",
+                hint="hx.device_put(x, sharding) before.",
+            )
     types = tuple([
         t if s is None else t.cut_by(s.cut(t.ndim) or t.cut).lying_in(s.memory_space or t.memory_space)
         for s, t in zip(shardings, request.types)

@@ -10,18 +10,24 @@ import numpy as np
 
 from ...effects.base.config import current
 from ...effects.base.errors import BadArgument, ProcessesDiffer
+from ...effects.base.later_layers import LaterLayers
 from ...effects.base.lazy_module import LazyModule
-from ...effects.base.stack import BASE, STACK, perform
+from ...effects.base.stack import BASE, STACK, perform, runs
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, from_numpy
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.jax_contexts import check_transfer, explicit_transfers
+from ...effects.operations.foundations.layout_constraint import LayoutConstraint
+from ...effects.operations.foundations.put_on import PutOn
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, reveal
 from ...effects.operations.foundations.to_memory import in_memory
+from ...effects.sharding.devices import processes_of
+from ...effects.sharding.layout import Format, Layout
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.trees import pytrees
 from ...effects.types.array_type import Space, stated
+from ...interpreters.differentiation.jvp import JvpBox
 from ..compile.placement import over
 from ..xla.array_backend import note_placement
 from ..xla.lazy import runtime
@@ -42,10 +48,12 @@ def device_put(
         device_put(x, d) == x
 
     Inside of a program it is ``with_sharding_constraint``; a single device is then chosen when that is compiled.
+    Cotangents of what is put on a device are put back on that of ``x``.
 
     Args:
-        device: a device, a sharding, a PartitionSpec over the mesh in force, a memory (``memory.Space``), or a tree of
-            them, a prefix of ``x``; without it arrays stay where they are, and numbers become arrays.
+        device: a device, a sharding, a format, a PartitionSpec over the mesh in force, a memory (``memory.Space``), or
+            a tree of them, a prefix of ``x``; without it arrays stay where they are, and numbers become arrays. Without
+            a format that says otherwise, they become row-major.
         donate: whether the arrays may be deleted. may_alias: False: an array that is there already is copied, too.
             Each for all arrays, or a tree of them, a prefix of ``x``.
 
@@ -58,7 +66,7 @@ def device_put(
     aliased = pytrees.broadcast_prefix(may_alias, x, lambda y: y is None, what="device_put may_alias")
     placed = []
     for i, (leaf, target, given, shared) in enumerate(zip(leaves, places, donated, aliased)):
-        moved = _put(leaf, destination("device_put", target), partial(leaf_name, "x", x, i))
+        moved = _put(leaf, destination("device_put", target), partial(leaf_name, "x", x, i), target)
         if shared is False and moved is leaf and isinstance(leaf, ConcreteArray):
             moved = concrete(leaf.type, None, runtime.duplicate(leaf.buffer))
         if given and moved is not leaf and isinstance(leaf, ConcreteArray):
@@ -90,9 +98,9 @@ def destination(where: str, target: Any) -> Any:
     return requested(where, target)
 
 
-def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str]) -> Array:
-    """The array with this sharding or in this memory; while a program is traced, constrained to the sharding. ``name``
-    names it in errors.
+def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str], form: Any) -> Array:
+    """The array with this sharding or in this memory, in the layout of ``form``, if that is a format; while a program
+    is traced, constrained to the sharding. ``name`` names it in errors.
     """
     to_one = STACK.get() is BASE and isinstance(target, SingleDeviceSharding)  # the transfer copies what NumPy has
     x = from_numpy(leaf, copy=False) if to_one and type(leaf) is np.ndarray else as_array(leaf)
@@ -102,17 +110,39 @@ def _put(leaf: Any, target: Sharding | Space | None, name: Callable[[], str]) ->
     if current().guarded and STACK.get() is BASE:
         with explicit_transfers():
             _guard(leaf, x, sharding)
+    layout = form.layout_of("device_put", x.type) if isinstance(form, Format) else None
     if STACK.get() is not BASE:
+        if isinstance(sharding, SingleDeviceSharding) and not any([run.records_everything for run in runs()]):
+            return perform(PutOn(sharding, _device_of(x)), x)
         x = perform(ShardingConstraint(sharding), x) if isinstance(sharding, NamedSharding) else x
+        x = perform(LayoutConstraint(layout), x) if isinstance(layout, Layout) else x
         return x if sharding is None else in_memory(x, sharding.memory_space)
     if x.run is not None:
         raise escaped_box_error(x)
     if sharding is None:
         return x
     sharding.check_fit("device_put", name, x.type.shape)
-    placed = place(x, sharding)  # type: ignore[arg-type]
+    if x.type.cut is not None and x.type.cut.unreduced:
+        x = reveal(x, x.type.cut.whole)
+    return _placed(x, sharding, layout)
+
+
+def _placed(x: Any, sharding: Sharding, layout: Any = None) -> ConcreteArray:
+    """``place``, with a type that states it."""
+    placed = place(x, sharding, layout if isinstance(layout, Layout) else None)
     kind = stated(placed.type, sharding)
     return placed if placed.type is kind else concrete(kind, placed._value, placed._buffer)
+
+
+LaterLayers.placed = staticmethod(_placed)
+
+
+def _device_of(x: Any) -> SingleDeviceSharding | None:
+    """Where a value lies of which derivatives are taken, if it is known and on one device."""
+    while isinstance(x, JvpBox):
+        x = x.primal
+    sharding = x.sharding if isinstance(x, ConcreteArray) else None
+    return sharding if isinstance(sharding, SingleDeviceSharding) else None
 
 
 def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
@@ -125,29 +155,24 @@ def _guard(leaf: Any, x: Array, sharding: Sharding | None) -> None:
             check_transfer("device_to_device", f"{x.type} from {source} to {target}")
 
 
-def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
-    """The array, committed to a sharding that is known to be compatible with its shape."""
+def place(x: ConcreteArray, sharding: Sharding, layout: Layout | None = None) -> ConcreteArray:
+    """The array, committed to a sharding that is known to be compatible with its shape; in this layout, or row-major.
+    """
+    named, device = isinstance(sharding, NamedSharding), sharding._device_assignment[0]
+    if named:
+        over(sharding.mesh)  # type: ignore[attr-defined]
+        where = runtime.sharding_over(sharding, len(storage(x.type)[0]), layout)  # type: ignore[arg-type]
+    else:
+        where = runtime.sharding(device, sharding.memory_kind, layout)
+    note_placement(device, sharding.memory_kind, layout)
     buffer = x._buffer
     committed = buffer is not None and runtime.is_committed(buffer)
-    if isinstance(sharding, NamedSharding):
-        over(sharding.mesh)
-        note_placement(sharding._device_assignment[0], sharding.memory_kind)
-        where = runtime.sharding_over(sharding, len(storage(x.type)[0]))
-        if committed and buffer._sharding is where:
-            return x
-        if committed and runtime.devices_of(buffer) == sharding._device_assignment:
-            whole = concrete(x.type.cut_by(None), None, buffer)
-            moved = perform(ShardingConstraint(sharding.automatic), whole)  # by the devices themselves
-            moved = in_memory(moved, sharding.memory_space)
-            return concrete(x.type, None, runtime.in_words_of(moved.buffer, where))
-        if not sharding.is_fully_addressable:
-            _check_same(x, sharding)
-        return concrete(x.type, None, runtime.spread(x.value, where))
-    (device,) = sharding._device_assignment
-    note_placement(device, sharding.memory_kind)
-    where = runtime.sharding(device, sharding.memory_kind)
-    if committed and runtime.lies_at(buffer, where):
+    if committed and (buffer._sharding is where or (not named and runtime.lies_at(buffer, where))):
         return x
+    if layout is not None:
+        return concrete(x.type, None, runtime.copy_to(place(x, sharding).buffer, where))
+    if named:
+        return concrete(x.type, None, _spread(x, sharding, where, committed))  # type: ignore[arg-type]
     # a copy: the memory of the array may be donated or shared
     if buffer is None:
         return concrete(x.type, None, runtime.put_at(x.value, where, copy=True))
@@ -155,16 +180,28 @@ def place(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     return concrete(x.type, None, runtime.copied_to(buffer, where))
 
 
+def _spread(x: ConcreteArray, sharding: NamedSharding, where: Any, committed: bool) -> Any:
+    """The buffer of an array over the devices of a mesh, cut as ``where``, the sharding in the runtime's words, says.
+    """
+    if committed and runtime.devices_of(x._buffer) == sharding._device_assignment:  # they move it themselves
+        whole = concrete(x.type.cut_by(None), None, x._buffer)
+        moved = perform(ShardingConstraint(sharding if sharding.unreduced else sharding.automatic), whole)
+        return runtime.in_words_of(in_memory(moved, sharding.memory_space).buffer, where)
+    if not sharding.is_fully_addressable:
+        _check_same(x, sharding)
+    return runtime.spread(x.value, where)
+
+
 def put_like(y: Any, x: Any, device: Any = None) -> Any:
     """``y`` on ``device``; without one, on the devices of ``x`` where these are known: cut as ``x`` is, if both have
-    one shape, and whole where ``x`` is.
+    one shape, and whole where ``x`` is; in the same memory.
     """
     if device is None and isinstance(x, Array):
         alike = x.type.shape == y.type.shape
         if isinstance(x, ConcreteArray) and x.committed and (alike or x.sharding.is_fully_replicated):
             device = x.sharding if alike or not isinstance(x.sharding, NamedSharding) else x.sharding.with_spec(())
         elif x.run is not None and alike:
-            return reveal(y, x.type.cut)
+            return in_memory(reveal(y, x.type.cut), x.type.memory_space)
     return y if device is None else device_put(y, device)
 
 
@@ -173,7 +210,7 @@ def _check_same(x: ConcreteArray, sharding: Sharding) -> None:
     joined = runtime.connection()
     if joined is not None:
         digest = hashlib.sha256(x.value.tobytes()).hexdigest()
-        who = frozenset([device.process_index for device in sharding._device_assignment])
+        who = processes_of(sharding._device_assignment)
         said = joined.all_say(f"{x.type} {digest}", who, "device_put")
         others = [number for number in sorted(said) if said[number] != said[joined.index]]
         if others:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import numpy as np
 from ...effects.base import config
 from ...effects.base.errors import BadArgument
 from ...effects.base.stack import current
-from ...effects.sharding.layout import Format
+from ...effects.sharding.layout import AutoLayout, Format, Layout
 from ...effects.sharding.mesh import AbstractMesh, Mesh
 from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec
 from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
 
 
 def is_requested(x: Any) -> bool:
@@ -26,11 +28,10 @@ def requested(where: str, sharding: Any) -> Any:
 
     A sharding over an abstract mesh with the axes of the one in force, ``get_abstract_mesh()``, is over its devices.
 
-    Raises: BadArgument: it is none of these, no mesh is in force, or the format is not row-major.
+    Raises: BadArgument: it is none of these, or no mesh is in force.
     """
     if isinstance(sharding, Format):
-        inner = sharding.row_major_sharding(where)
-        return None if inner is None else requested(where, inner)
+        return None if sharding.sharding is None else requested(where, sharding.sharding)
     mesh = _mesh_in_force()
     if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
         same = mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple
@@ -75,6 +76,19 @@ def for_leaves(where: str, shardings: Any, tree: Any) -> list[Any]:
     """
     by_leaf = pytrees.broadcast_prefix(shardings, tree, is_requested, what=where)
     return [None if sharding is None else requested(where, sharding) for sharding in by_leaf]
+
+
+def layouts_for_leaves(
+    where: str, formats: Any, tree: Any, types: Sequence[ArrayType]
+) -> tuple[Layout | AutoLayout | None, ...]:
+    """The layout requested for each leaf of a tree, of these types; ``()`` where none is. Raises: BadArgument: arrays
+    cannot have it.
+    """
+    if not any([isinstance(leaf, Format) and leaf.layout for leaf in pytrees.leaves(formats, is_requested)]):
+        return ()
+    by_leaf = pytrees.broadcast_prefix(formats, tree, is_requested, what=where)
+    layouts = [leaf.layout_of(where, t) if isinstance(leaf, Format) else None for leaf, t in zip(by_leaf, types)]
+    return tuple(layouts) if any(layouts) else ()
 
 
 def leaf_name(root: str, tree: Any, i: int) -> str:

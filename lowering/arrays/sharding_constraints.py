@@ -8,7 +8,8 @@ from typing import Any
 from ...effects.base.errors import BadArgument, ShardingTypeError
 from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, current, perform
-from ...effects.core.arrays import Array, as_array
+from ...effects.core.arrays import Array, as_array, type_of
+from ...effects.operations.foundations.layout_constraint import LayoutConstraint
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, hide
 from ...effects.sharding.layout import Layout
 from ...effects.sharding.mesh import AbstractMesh
@@ -16,7 +17,7 @@ from ...effects.sharding.partition_spec import UNCONSTRAINED
 from ...effects.sharding.sharding_rules import entries_of
 from ...effects.trees import pytrees
 from ..compile.placement import over
-from .requested_shardings import for_leaves, leaf_name, over_mesh
+from .requested_shardings import for_leaves, layouts_for_leaves, leaf_name, over_mesh
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -45,7 +46,8 @@ def _resharded(where: str, x: Any, shardings: Any, asserts: bool = False) -> Any
     if None in wanted:
         raise BadArgument(f"{where}: each array needs a sharding, got None.", hint="leave it out of x.")
     placed = []
-    for i, (leaf, sharding) in enumerate(zip(leaves, wanted)):
+    layouts = layouts_for_leaves(where, shardings, x, [*map(type_of, leaves)]) or (None,) * len(leaves)
+    for i, (leaf, sharding, asked) in enumerate(zip(leaves, wanted, layouts)):
         cut = over_mesh(sharding)
         over(cut.mesh)  # later calls must check their arguments' devices
         value = as_array(leaf)
@@ -62,7 +64,8 @@ def _resharded(where: str, x: Any, shardings: Any, asserts: bool = False) -> Any
                     f"{where}: along explicit axes it asserts how a value is cut, got {value.type} and {cut.spec}.",
                     hint="hx.reshard(x, spec) cuts it so.",
                 )
-        placed.append(perform(ShardingConstraint(cut), value))
+        laid_out = perform(LayoutConstraint(asked), value) if isinstance(asked, Layout) else value
+        placed.append(perform(ShardingConstraint(cut), laid_out))
     return pytrees.unflatten(tree, placed)
 
 
@@ -90,25 +93,23 @@ LaterLayers.hidden = staticmethod(hidden)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """The arrays of a tree with these layouts, also inside of programs: arrays are row-major, so that it is ``x``.
+    """The arrays of a tree with these layouts inside of programs; under ``vmap`` the lanes are the slowest dimension.
 
-        with_layout_constraint(x, Layout(major_to_minor=(0, 1))) == x
+        with_layout_constraint(x, Layout(major_to_minor=(1, 0))) == x
 
     Args:
         layouts: a layout, or a tree of them, a prefix of ``x``.
 
-    Raises: TreeMismatch: it is no prefix. BadArgument: a leaf is no layout, has another rank, or is not row-major.
+    Raises: TreeMismatch: it is no prefix. BadArgument: a leaf is no layout, or arrays of the type cannot have it.
     """
     leaves, tree = pytrees.flatten(x)
     wanted = pytrees.broadcast_prefix(layouts, x, lambda leaf: isinstance(leaf, Layout), what="with_layout_constraint")
     values = [as_array(leaf) for leaf in leaves]
     for value, layout in zip(values, wanted):
-        if not isinstance(layout, Layout) or len(layout.major_to_minor) != value.ndim:
-            raise BadArgument(
-                f"with_layout_constraint: a Layout of rank {value.ndim} is needed, got {layout} for {value.type}."
-            )
-        layout.need_row_major("with_layout_constraint")
-    return pytrees.unflatten(tree, values)
+        if not isinstance(layout, Layout):
+            raise BadArgument(f"with_layout_constraint: a Layout is needed, got {layout!r} for {value.type}.")
+        layout.check("with_layout_constraint", value.type)
+    return pytrees.unflatten(tree, [perform(LayoutConstraint(y), x) for x, y in zip(values, wanted)])
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

@@ -6,9 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable
 from itertools import zip_longest
+from typing import TypeVar
 
-from ...effects.base.errors import NotSaved, ProcessesDiffer
+from ...effects.base.errors import HandlaxError, NotSaved, ProcessesDiffer
 from .processes import connection
+
+T = TypeVar("T")
 
 
 def check_same(facts: list[tuple[str, str, str]], message: str) -> None:
@@ -43,22 +46,25 @@ def exchanged(text: str, name: str) -> dict[int, str]:
     return {0: text} if joined is None else joined.exchange(text, name)
 
 
-def together(name: str, act: Callable[[], object]) -> None:
-    """Call ``act()``, and wait until it has ended in all processes, in a thread of each; the name is used once.
+def together(act: Callable[[], T], name: str = "", failed: type[HandlaxError] = NotSaved) -> T:
+    """The result of ``act()``, when it has ended in all processes; with a name, which is used once, in a thread of
+    each.
 
-    Raises NotSaved: it failed in another process; its own error, if it failed in this one.
+    Raises ``failed``: it failed in another process; its own error, if it failed in this one.
     """
     failure: Exception | None = None
     try:
-        act()
+        result = act()
     except Exception as error:
         failure = error
-    told = exchanged("" if failure is None else str(getattr(failure, "what", failure)), name)
+    text = "" if failure is None else str(getattr(failure, "what", failure)) or type(failure).__name__
+    told = exchanged(text, name) if name else said_by_all(text)
     if failure is not None:
         raise failure
     for number, text in told.items():
         if text:
-            raise NotSaved(f"{text.rstrip('.')}, in process {number}.")
+            raise failed(f"{text.rstrip('.')}, in process {number}.")
+    return result
 
 
 def digest(data: bytes) -> str:

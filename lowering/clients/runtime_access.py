@@ -85,7 +85,7 @@ def _end_threads() -> None:
     threads = [each for each in threading.enumerate() if each is not own and type(each) is not threading._DummyThread]
     executing = _told_to_end(until)
     for thread in threads:
-        if thread.ident not in executing:  # it frees what it holds
+        if thread.is_alive() and thread.ident not in executing:  # it frees what it holds
             thread.join(max(until - time.monotonic(), 0.0))
     for function in AT_END:
         function()

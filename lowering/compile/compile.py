@@ -31,17 +31,21 @@ from ...effects.programs.program_cache import scopes_in
 from ...effects.programs.unhandled_effects import unhandled
 from ...effects.sharding.devices import kind_of
 from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding, SingleDeviceSharding
+from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.cut_constraints import with_constraints
 from ...interpreters.analysis.repeats import with_boundaries
 from ...interpreters.analysis.simplify import dead_code_elimination
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
-from ..xla.host_callbacks import HostCallLaunch, calls_host, is_ordered, translated, with_token
+from ...interpreters.transformations.partial_sums import with_parts
+from ..xla.array_backend import note_placement
+from ..xla.host_callbacks import HostCall, HostCallLaunch, Inspection, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .executable_cache import ExecutableCache
-from .placement import Placement, meshes, placed_as_typed, settle
+from .placement import Placement, constants, meshes, placed_as_typed, settle, sharding_of
 from .stablehlo_modules import StablehloModule, lower_program
 
 if TYPE_CHECKING:
@@ -83,6 +87,11 @@ class LoadedExecutable:
         self.aliases = aliases if placement.mesh is None else _kept(aliases, program, used_inputs, executable)
         self.placement = placement
         self.places = executable.arguments or _on_one_device(executable.devices[0], program, used_inputs)
+        if executable.layouts:
+            ranks = [len(storage(program.in_types[n])[0]) for n in used_inputs]
+            self.places = tuple(map(runtime.laid_out, self.places, ranks, executable.layouts))
+        for layout in filter(None, map(runtime.layout_of, (*self.places, *executable.shardings))):
+            note_placement(executable.devices[0], layout=layout)
         self.executable = executable
         self.device = executable.devices[0]
         self.execute_committed = launch(executable.bind())
@@ -186,25 +195,20 @@ def compile_program(
     types = program.out_types
     closed, captured = close(with_defaults(program))
     closed = without_rules(closed)
-    placement = placed_as_typed(settle(closed, name, placement), types)
-    closed = with_constraints(closed)
+    placement = settle(closed, name, placement, constants(program))
+    placement = placement.after([*map(sharding_of, captured)], len(closed.in_types) - len(captured))
+    placement = placed_as_typed(placement, closed.in_types, types)
+    closed = with_constraints(with_parts(closed))
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
     if captured and donated:
         donated = (*[False] * len(captured), *donated)
-    if captured and placement.arguments:
-        placement = placement._replace(arguments=(*map(_sharding_of, captured), *placement.arguments))
     settings = config.current()
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables, scopes_in(closed))
     return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured, types)
-
-
-def _sharding_of(x: Any) -> Any:
-    """The sharding of a captured array over several devices; None for one on a single device."""
-    return None if x._buffer is None else runtime.named_sharding(x._buffer)
 
 
 def _compile(
@@ -227,6 +231,11 @@ def _compile(
     start = time.perf_counter()
     results, places = [storage(t) for t in lowered.program.out_types], _places(lowered)
     folder = config.current().compilation_cache_dir
+    if len(placement.devices) == 1:
+        mesh, (device,) = placement.mesh, placement.devices
+        whole = SingleDeviceSharding(device) if mesh is None else NamedSharding(mesh, PartitionSpec())
+        for call in [call for call in calls if isinstance(call, Inspection)]:
+            call(whole)
     with _checked(closed):
         if load is not None:
             executable = load(text, devices=placement.devices, results=results, options=options, places=places)
@@ -242,7 +251,7 @@ def _compile(
     if calls or effects:
         place = executable.arguments[-1] if executable.arguments else runtime.sharding(executable.devices[0])
         place = place if is_ordered(closed) else None
-        failing = [call for call in calls if call.types is not None]
+        failing = [call for call in calls if isinstance(call, HostCall) and call.types is not None]
         launch = lambda execute: HostCallLaunch(execute, effects, place, failing)
     return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, placement, executable, launch)
 
@@ -285,11 +294,11 @@ def lower(
     Raises: UnhandledEffect: an effect of its row has no lowering.
     """
     check_lowerable(closed, name)
-    placement = placed_as_typed(settle(closed, name, placement), closed.out_types)
-    closed = with_constraints(closed)
+    placement = placed_as_typed(settle(closed, name, placement), closed.in_types, closed.out_types)
+    closed = with_constraints(with_parts(closed))
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
-    aliases = _aliases(pruned, [bool(donated) and donated[n] for n in used_inputs])
+    aliases = aliases_of(pruned, [bool(donated) and donated[n] for n in used_inputs])
     split_repeats = (options or {}).get("split_repeats", True)
     if split_repeats and placement.platform == "cpu" and (placement.mesh is None or runtime.KEEPS_BARRIERS):
         pruned = with_boundaries(pruned, placement.mesh is not None)
@@ -299,8 +308,7 @@ def lower(
     tokens = [""] * (len(emitted.in_types) - len(aliases))
     with _checked(closed):
         module = lower_program(
-            emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (),
-            placement.arguments, placement.results, placement.mesh, placement.platform,
+            emitted, name, [_donation(i, placement) for i in aliases] + tokens if any(donated) else (), placement
         )
     return LoweredProgram(module, emitted, used_inputs, aliases, placement)
 
@@ -320,14 +328,17 @@ def _checked(program: Program) -> Iterator[None]:
 
 
 def _donation(alias: int | None, placement: Placement) -> str:
-    """The attribute of an input in whose memory a result is: over a mesh XLA finds one that is cut alike."""
+    """The attribute of an input in whose memory a result is; XLA finds one that is cut and laid out alike."""
     if alias is None:
         return ""
-    return f"tf.aliasing_output = {alias} : i32" if placement.mesh is None else "jax.buffer_donor = true"
+    alike = placement.mesh is None and not (placement.argument_layouts or placement.result_layouts)
+    return f"tf.aliasing_output = {alias} : i32" if alike else "jax.buffer_donor = true"
 
 
 def _places(lowered: LoweredProgram) -> Any:
-    """Meshes and shardings of the buffers that a program takes and returns, for the runtime; None for one device."""
+    """Meshes and shardings of the buffers that a program takes and returns, and the ranks of its results, for the
+    runtime; None for one device.
+    """
     mesh, program = lowered.placement.mesh, lowered.program
     if mesh is None:
         return None
@@ -342,10 +353,10 @@ def _places(lowered: LoweredProgram) -> Any:
             (lowered.placement.arguments, program.in_types), (lowered.placement.results, program.out_types)
         )
     ]
-    return tuple(every), *ranked
+    return tuple(every), *ranked, [t.ndim for t in program.out_types]
 
 
-def _aliases(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:
+def aliases_of(program: Program, donated: Sequence[bool]) -> tuple[int | None, ...]:
     """For each donated input the first result of its shape, dtype and memory that aliases no other input; else None."""
     free: dict[Any, list[int]] = {}
     if not any(donated):

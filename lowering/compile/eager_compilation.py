@@ -34,7 +34,7 @@ from ..xla.stablehlo_types import storage
 from .compile import LoadedProgram, compile_program, fail
 from .estimate import estimate
 from .executable_cache import ExecutableCache
-from .placement import Placement, by_settings, committed, meshes
+from .placement import Placement, by_settings, committed, meshes, where_all_lie
 
 MOST_HELD = 1 << 24  # bytes that NumPy may hold beside operands and results, or a program is compiled at its first call
 _PLANS = ExecutableCache("eager")
@@ -46,6 +46,8 @@ def plan(program: Program) -> Plan | None:
     op = program.ops[0] if len(program.ops) == 1 else None
     if op is not None and op.bodied and not EVALUATE.has(type(op)):
         return Plan(inf, 0, lambda: partial(_evaluate_bodied, program))
+    if op is not None and op.placed is not None:
+        return Plan(inf, 0, lambda: lambda *operands: op.as_results(op.placed(*operands)))
     accelerated = _accelerated()
     if not (PLACED or accelerated):
         return _by_estimate(program)
@@ -146,7 +148,7 @@ def _evaluate_bodied(program: Program, *operands: ConcreteArray) -> Any:
     if refs:
         return op.as_results(discharge(op, operands, refs))  # type: ignore[arg-type]
     if PLACED:
-        return _executed(program, committed([x.buffer for x in operands], op.name), operands)
+        return _executed(program, where_all_lie(program, operands), operands)
     if op.runs == "until" and not op.effects and _key(program, None) not in _PLANS.entries:  # type: ignore[attr-defined]
         _, shared, carry, _ = op.groups(operands)  # type: ignore[attr-defined]
         if not evaluate.function_of(op.bodies[0])(*shared, *carry)[0]:  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""The text of calls of the host: which function, and which of several devices call it."""
+"""The text of calls of the host: which function, and which of several devices call it; and of what the compiler calls.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from ...effects.control.callbacks import Callback
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
-from ..xla.host_callbacks import HOST_CALL, HostCall
+from ..xla.host_callbacks import HOST_CALL, INSPECTION, HostCall, Inspection
 from ..xla.stablehlo_types import names, short_signature, storage
 from .manual_computation import need_no_automatic
 
@@ -45,3 +46,13 @@ def _caller(emit: Any, op: Callback, types: Sequence[ArrayType]) -> str:
         ranks = [len(storage(t)[0]) for t in types] or [0]
         each = [f"<mesh<[]>, [{', '.join(['{}'] * rank)}]>" for rank in ranks]
     return f", sdy.sharding = #sdy.sharding_per_value<[{', '.join(each)}]>"
+
+
+def inspect_sharding(emit: Any, op: Any, x: Any) -> None:
+    """The request that the compiler call ``op.inspected`` with the sharding of a value; of one device it is known."""
+    if emit.mesh_of_all is not None:
+        number = f'backend_config = "{INSPECTION}{len(emit.calls)}"'
+        attributes = f"{{api_version = 1 : i32, has_side_effect = true, {number}}}"
+        asked = f"stablehlo.custom_call @InspectSharding({x.name}) {attributes} : {short_signature([x], [x.type])}"
+        emit.new(asked, x.type)
+    emit.calls.append(Inspection(op, len(storage(x.type)[0])))

@@ -34,7 +34,7 @@ def _(op: ShardMap, emit: Any, *values: Any) -> Any:
     outer = emit.manual
     emit.manual = ManualMesh(op.mesh, op.axes if outer is None else (*outer.axes, *op.axes))
     _check_order(emit.manual.axes, op.mesh)
-    body = op.bodies[0] if op.tracks else coherent(op.bodies[0], emit.manual.axes)
+    body = coherent(op.bodies[0], () if op.tracks else emit.manual.axes)
     inputs, outputs = op.input_lanes, op.output_lanes
     blocks = [_block(t, lanes) for t, lanes in zip(body.in_types, inputs)]
     results = [_block(t, lanes) for t, lanes in zip(body.out_types, outputs)]

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 from ...effects.base import config
 from ...effects.base.errors import DeviceMismatch
 from ...effects.programs.program import Program, derived_once
+from ...effects.sharding.layout import AutoLayout, Layout
 from ...effects.sharding.mesh import Mesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
 from ...interpreters.analysis.cut_constraints import with_constraints
+from ...interpreters.transformations.partial_sums import with_parts
 from ..xla.array_backend import default_device, note_placement
 from ..xla.lazy import runtime
 
@@ -25,13 +27,21 @@ class Placement(NamedTuple):
     """The devices of a program, one partition on each, and the shardings of its arguments and results.
 
     ``mesh`` is None where all is on one device. Over a mesh an argument without a sharding is whole on every device,
-    and the compiler chooses the sharding of a result that has none. ``()`` stands for no sharding at all.
+    and the compiler chooses the sharding of a result that has none. ``()`` stands for no sharding at all. On one device
+    a result may have a sharding for its memory. What has no layout is row-major.
     """
 
     devices: tuple[Any, ...]
     mesh: MeshAxes | None = None
     arguments: tuple[NamedSharding | None, ...] = ()
-    results: tuple[NamedSharding | None, ...] = ()
+    results: tuple[Any, ...] = ()
+    argument_layouts: tuple[Layout | AutoLayout | None, ...] = ()
+    result_layouts: tuple[Layout | AutoLayout | None, ...] = ()
+
+    @property
+    def shardings(self) -> tuple[NamedSharding | None, ...]:
+        """Those of the arguments and of the results."""
+        return self.arguments + self.results
 
     @property
     def platform(self) -> str:
@@ -44,15 +54,36 @@ class Placement(NamedTuple):
         """The placement of a program that takes the arguments ``used`` alone, from the memory of the devices, and
         further ones that are whole, and that has ``tokens`` more results, whole too.
         """
+        more, layouts = (None,) * (arguments - len(used)), self.argument_layouts
+        placement = self._replace(
+            argument_layouts=(*[layouts[n] for n in used], *more) if layouts else (),
+            result_layouts=(*self.result_layouts, *(None,) * tokens) if self.result_layouts else (),
+        )
         if self.mesh is None:
-            return self
+            return placement._replace(results=(*self.results, *(None,) * tokens) if self.results else ())
         whole = NamedSharding(self.mesh, PartitionSpec())  # type: ignore[arg-type]
         given = [self.arguments[n] if self.arguments else None for n in used]
         taken = [whole if s is None else s.update(memory_kind=None) for s in given]
-        return self._replace(
-            arguments=(*taken, *[whole] * (arguments - len(used))),
+        return placement._replace(
+            arguments=(*taken, *[whole] * len(more)),
             results=(*(self.results or (None,) * results), *[whole] * tokens),
         )
+
+    def after(self, captured: Sequence[NamedSharding | None], count: int) -> Placement:
+        """The placement of a program that takes captured arrays of these shardings before its ``count`` arguments.
+
+        Arrays on other devices are brought to these.
+        """
+        known = [s if s is not None and s._device_assignment == self.devices else None for s in captured]
+        given = self.arguments or (None,) * count
+        return self._replace(
+            arguments=(*known, *given) if self.arguments or any(known) else (),
+            argument_layouts=(*(None,) * len(captured), *self.argument_layouts) if self.argument_layouts else (),
+        )
+
+
+ANYWHERE = Placement(())
+"""The placement on one device, which may be any."""
 
 
 def on_device(device: Any) -> Placement:
@@ -95,19 +126,23 @@ def meshes(program: Program) -> tuple[MeshAxes, ...]:
     return tuple(found)
 
 
-def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
+def settle(program: Program, name: str, wanted: Placement | None, held: Sequence[Any] = ()) -> Placement:
     """Where a program is executed: as ``wanted`` (None: nothing was said), or by the devices of its own meshes.
+
+    An abstract mesh stands for the mesh in force, or for that of an array that the program ``held``.
 
     Raises: DeviceMismatch: they are not the same devices in the same order.
     """
-    found = meshes(program) or meshes(with_constraints(program))  # which names meshes that types alone name
+    found = meshes(program) or meshes(with_constraints(with_parts(program)))  # which names meshes that types alone name
     named = [mesh for mesh in found if isinstance(mesh, Mesh) or mesh.size > 1]  # one device is no mesh
     if not named:
         return wanted or by_settings()
     concrete = [mesh for mesh in named if isinstance(mesh, Mesh)]
-    in_force = None if wanted is not None or concrete else config.current().mesh
-    if in_force is not None and in_force.shape_tuple in [mesh.shape_tuple for mesh in named]:
-        return over(in_force)
+    if wanted is None and not concrete:
+        known = [sharding.mesh for x in held if (sharding := sharding_of(x)) is not None]
+        for mesh in (config.current().mesh, *known):
+            if mesh is not None and mesh.shape_tuple in [each.shape_tuple for each in named]:
+                return over(mesh)
     devices = wanted.devices if wanted is not None else concrete[0]._assignment if concrete else ()
     for mesh in concrete:
         if devices != mesh._assignment:
@@ -121,14 +156,48 @@ def settle(program: Program, name: str, wanted: Placement | None) -> Placement:
     return over((*concrete, *named)[0])
 
 
-def placed_as_typed(placement: Placement, types: Sequence[ArrayType]) -> Placement:
-    """The placement with the results cut as their types state, where nothing else was said."""
-    mesh = placement.mesh
+def sharding_of(x: Any) -> NamedSharding | None:
+    """The sharding of an array over the devices of a mesh; None for one on a single device, and for boxes."""
+    buffer = getattr(x, "_buffer", None)
+    return None if buffer is None else runtime.named_sharding(buffer)
+
+
+def placed_as_typed(
+    placement: Placement, arguments: Sequence[ArrayType], results: Sequence[ArrayType]
+) -> Placement:
+    """The placement with arguments and results cut as their types state, where nothing else was said."""
+    return placement._replace(
+        arguments=_as_typed(placement.mesh, placement.arguments, arguments),
+        results=_as_typed(placement.mesh, placement.results, results),
+    )
+
+
+def _as_typed(mesh: MeshAxes | None, given: tuple[Any, ...], types: Sequence[ArrayType]) -> tuple[Any, ...]:
     if mesh is None or not any([t.cut is not None and not t.cut.hides for t in types]):
-        return placement
-    given = placement.results or (None,) * len(types)
+        return given
     stated = [None if t.cut is None or t.cut.hides else t.cut.update(mesh=mesh) for t in types]
-    return placement._replace(results=tuple([a if a is not None else b for a, b in zip(given, stated)]))
+    return tuple([a if a is not None else b for a, b in zip(given or (None,) * len(types), stated)])
+
+
+@derived_once
+def constants(program: Program) -> tuple[Any, ...]:
+    """The arrays that a program has as constants, and those of its bodies."""
+    bodies = [body for op in program.ops if op.bodied for body in op.bodies]  # type: ignore[attr-defined]
+    return (*program.consts, *[const for body in bodies for const in constants(body)])
+
+
+def where_all_lie(program: Program, operands: Sequence[Any]) -> Placement | None:
+    """The placement on the devices to which operands or constants are committed; None where none is. Raises:
+    DeviceMismatch: they are committed to different devices.
+    """
+    held = constants(program)
+    names = lambda n: "a captured array" if n < len(held) else f"operand {n - len(held)}"
+    where = committed([getattr(x, "_buffer", None) for x in (*held, *operands)], program.name, names)
+    if where is None or not held:
+        return where
+    return where._replace(
+        arguments=where.arguments[len(held) :], argument_layouts=where.argument_layouts[len(held) :]
+    )
 
 
 def committed(buffers: Iterable[Any], what: str, names: Any = None) -> Placement | None:
@@ -155,7 +224,9 @@ def committed(buffers: Iterable[Any], what: str, names: Any = None) -> Placement
         return None
     shardings = [None if buffer is None else runtime.named_sharding(buffer) for buffer in buffers]
     mesh = next((sharding.mesh for sharding in shardings if sharding is not None), None)
-    return on_device(devices[0]) if mesh is None else over(mesh, shardings)
+    where = on_device(devices[0]) if mesh is None else over(mesh, shardings)
+    layouts = tuple([None if buffer is None else runtime.layout_of(buffer._sharding) for buffer in buffers])
+    return where._replace(argument_layouts=layouts) if any(layouts) else where
 
 
 def _shown(devices: tuple[Any, ...]) -> str:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from ...effects.programs.program import Program
 from ...effects.sharding.devices import KINDS_OF_SPACES
+from ...effects.sharding.layout import AutoLayout, Layout
 from ...effects.sharding.mesh import MeshAxes, sdy_axis
-from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.named_sharding import Sharding
 from ...effects.types.array_type import ArrayType, Space
-from ..xla.host_callbacks import HostCall
+from ..xla.host_callbacks import HostCall, Inspection
 from .emitter import Emitter, function, identifier
+from .placement import ANYWHERE, Placement
 
 
 class StablehloModule(NamedTuple):
-    """A module: its text, and its host functions."""
+    """A module: its text, and the functions that it calls, or the compiler."""
 
     text: str
-    calls: tuple[HostCall, ...]
+    calls: tuple[HostCall | Inspection, ...]
 
 
 class EntryEmitter(Emitter):
@@ -39,36 +42,37 @@ class EntryEmitter(Emitter):
         tables = "".join([f"{name} = {table}\n" for table, name in self.tables.items()])
         return f"{tables}module @{identifier(name)} attributes {{{head}}} {{\n{meshes}{main}{functions}}}\n"
 
-    def place(self, sharding: NamedSharding | None, type: ArrayType) -> list[str]:
-        """The attributes of an argument or result: its sharding, if it has one, and its memory, if that is the host's.
+    def place(self, sharding: Sharding | None, type: ArrayType, layout: Layout | AutoLayout | None = None) -> list[str]:
+        """The attributes of an argument or result: its sharding and its layout, if it has one, and its memory, if that
+        is the host's.
         """
-        far = type.memory_space is Space.Host
-        memory = [f'mhlo.memory_kind = "{KINDS_OF_SPACES[Space.Host]}"'] if far else []
-        if sharding is None or self.mesh_of_all is None:
-            return memory
-        return [f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}", *memory]
+        texts = []
+        if sharding is not None and self.mesh_of_all is not None:
+            texts.append(f"sdy.sharding = #sdy.sharding{self.sharding(sharding, type)}")  # type: ignore[arg-type]
+        if type.memory_space is Space.Host:
+            named = sharding is not None and sharding.memory_space is Space.Host
+            kind = sharding.memory_kind if named else KINDS_OF_SPACES[Space.Host]  # type: ignore[union-attr]
+            texts.append(f'mhlo.memory_kind = "{kind}"')
+        if layout is not None:
+            texts.append(f'mhlo.layout_mode = "{layout.mode if isinstance(layout, Layout) else "auto"}"')
+        return texts
 
 
 def lower_program(
-    program: Program,
-    name: str,
-    aliases: Sequence[str] = (),
-    arguments: Sequence[NamedSharding | None] = (),
-    results: Sequence[NamedSharding | None] = (),
-    mesh: MeshAxes | None = None,
-    platform: str = "cpu",
+    program: Program, name: str, aliases: Sequence[str] = (), placement: Placement = ANYWHERE, platform: str = ""
 ) -> StablehloModule:
-    """The StableHLO module of a closed program whose effects have a lowering, for the devices of a mesh, or for one.
+    """The StableHLO module of a closed program whose effects have a lowering, for the devices of its placement.
 
-    ``aliases[i]``: the attribute of input ``i`` that lends its memory to a result, or the empty text. ``arguments`` and
-    ``results``: the sharding of each, or None.
+    ``aliases[i]``: the attribute of input ``i`` that lends its memory to a result, or the empty text. ``platform``: by
+    default that of the placement.
     """
-    emit = EntryEmitter(mesh, platform)
-    cuts = arguments or (None,) * len(program.in_types)
-    shared = [[text] if text else [] for text in aliases] or [[]] * len(program.in_types)
-    notes = [attributes(emit.place(s, t) + a) for s, t, a in zip(cuts, program.in_types, shared)]
-    cuts = results or (None,) * len(program.out_types)
-    made = [attributes(emit.place(s, t)) for s, t in zip(cuts, program.out_types)]
+    emit = EntryEmitter(placement.mesh, platform or placement.platform)
+    ins, outs = program.in_types, program.out_types
+    shared = [[text] if text else [] for text in aliases] or [[]] * len(ins)
+    taken = map(emit.place, placement.arguments or (None,) * len(ins), ins, placement.argument_layouts or repeat(None))
+    given = map(emit.place, placement.results or (None,) * len(outs), outs, placement.result_layouts or repeat(None))
+    notes = [attributes(place + alias) for place, alias in zip(taken, shared)]
+    made = [*map(attributes, given)]
     main = function(emit, program, "public @main", notes, made)
     return StablehloModule(emit.module(name, main), tuple(emit.calls))
 

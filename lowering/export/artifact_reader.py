@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArtifact, BadShape, HandlaxError, NotExportable
+from ...effects.base.errors import BadArtifact, BadShape, HandlaxError
 from ...effects.base.frozen_values import Value
 from ...effects.base.tracebacks import boundary
 from ...effects.sharding.mesh import AbstractDevice, AbstractMesh
@@ -150,12 +150,13 @@ def _chosen(values: Sequence[Any], indices: Sequence[int]) -> tuple[Any, ...]:
 
 
 def _aval(table: Fields, scope: SymbolicScope) -> ArrayType:
-    """The type of an argument or result. Raises: NotExportable: it is in the host's memory."""
+    """The type of an argument or result."""
     if table["kind"] or not 0 <= table["dtype"] < len(DTYPES):
         raise damaged(f"a type of the kind {table['kind']} and the dtype {table['dtype']}")
     if table["memory_space"] not in MEMORIES:
-        raise NotExportable("deserialize: arguments and results must be in the memory of devices, got the host's.")
-    return array_type(tuple([_size(text, scope) for text in table["shape"]]), canonical(DTYPES[table["dtype"]]))
+        raise damaged(f"a memory of the number {table['memory_space']}")
+    shape = tuple([_size(text, scope) for text in table["shape"]])
+    return array_type(shape, canonical(DTYPES[table["dtype"]])).lying_in(MEMORIES[table["memory_space"]])
 
 
 def _size(text: str, scope: SymbolicScope) -> Any:

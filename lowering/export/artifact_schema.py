@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...effects.sharding.mesh import AxisType
+from ...effects.types.array_type import Space
 from .flat_tables import Bytes, Many, Number, Schema, Table, Text
 
 BYTE, UINT16, UINT32, FLAG = Number("b"), Number("H"), Number("I"), Number("?")
@@ -58,8 +59,7 @@ DTYPES = (
 )
 """The names of dtypes by their numbers."""
 
-DEVICE_MEMORY = 1
-MEMORIES = (0, DEVICE_MEMORY, 3)  # not said, of the device, any; 2 is that of the host
+MEMORIES = {1: Space.Device, 2: Space.Host, 0: Space.Device, 3: Space.Device}  # 0: not said, 3: any
 AXIS_TYPES = {1: AxisType.Auto, 2: AxisType.Explicit, 3: AxisType.Manual}
 PLATFORM_CHECK, CUSTOM_CALL_CHECK = 0, 1
 

@@ -12,8 +12,8 @@ from ...effects.types.array_type import ArrayType
 from .artifact_schema import (
     AXIS_TYPES,
     CUSTOM_CALL_CHECK,
-    DEVICE_MEMORY,
     DTYPES,
+    MEMORIES,
     PLATFORM_CHECK,
     SCHEMA,
     SERIALIZATION_VERSION,
@@ -71,7 +71,8 @@ def _aval_to_table(t: ArrayType) -> Fields:
     name = t.dtype.name if t.dtype.itemsize else "float0"
     if name not in DTYPES:
         raise NotExportable(f"serialize: the dtype of an argument or result must be one that JAX has, got {name}.")
-    return {"shape": [*map(str, t.shape)], "dtype": DTYPES.index(name), "memory_space": DEVICE_MEMORY}
+    memory = next(number for number, space in MEMORIES.items() if space is t.memory_space)
+    return {"shape": [*map(str, t.shape)], "dtype": DTYPES.index(name), "memory_space": memory}
 
 
 def _mesh_to_table(mesh: Any) -> Fields:

@@ -14,7 +14,7 @@ from ...effects.base.errors import NotExportable
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.program import Program
-from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.named_sharding import NamedSharding, Sharding
 from ...effects.types.array_type import array_type
 from ...effects.types.dimension_equations import NO_VARIABLES, DimensionEquations
 from ...effects.types.dtypes import int32
@@ -34,6 +34,7 @@ _DEVICE_ROUTINES = (
     r"(cu|hip)_(lu_pivots_to_permutation|threefry2x32_ffi)", r"Eigh|Qr|LuDecomposition|ApproxTopK",
     r"shape_assertion|stablehlo\.dynamic_(reduce_window|top_k|approx_top_k|rng_bit_generator)",
     r"ProductOfElementaryHouseholderReflectors|Sharding|SPMD(FullToShard|ShardToFull)Shape|annotate_device_placement",
+    r"LayoutConstraint",
 )
 _STABLE = re.compile("|".join(_DEVICE_ROUTINES))
 """What jaxlib keeps under its name, with its meaning, for half a year at least."""
@@ -118,9 +119,10 @@ def _text(
     return emit.module(name, main)
 
 
-def shardings(said: Sequence[NamedSharding | None], indices: Sequence[int]) -> list[NamedSharding | None]:
-    """The shardings of the arguments or results with these indices; None for each without an annotation."""
-    return [said[i] if said else None for i in indices]
+def shardings(said: Sequence[Sharding | None], indices: Sequence[int]) -> list[NamedSharding | None]:
+    """The shardings over meshes of the arguments or results with these indices; None for each without one."""
+    found = [said[i] if said else None for i in indices]
+    return [sharding if isinstance(sharding, NamedSharding) else None for sharding in found]
 
 
 def _check_targets(name: str, module: Any, allowed: Collection[str]) -> None:

@@ -110,12 +110,14 @@ def _moved(placement: Placement | None, devices: tuple[Any, ...]) -> Placement:
     count = 1 if placement is None else len(placement.devices)
     if len(devices) != count:
         raise BadArgument(f"deserialize_and_load: {count} devices are needed, got {len(devices)}.")
-    if placement is None or placement.mesh is None:
+    if placement is None:
         return on_device(devices[0])
+    if placement.mesh is None:
+        return placement._replace(devices=devices)
     old = placement.mesh
     mesh = Mesh(np.array(devices).reshape(old.axis_sizes), old.axis_names, old.axis_types)
-    cuts = [
+    taken, given = [
         tuple([None if s is None else NamedSharding(mesh, s.spec, memory_kind=s.memory_kind) for s in shardings])
         for shardings in (placement.arguments, placement.results)
     ]
-    return Placement(devices, mesh, *cuts)
+    return placement._replace(devices=devices, mesh=mesh, arguments=taken, results=given)

@@ -26,7 +26,7 @@ from ...effects.operations.foundations.shapes import zeros
 from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import Program
-from ...effects.sharding.layout import row_major_format
+from ...effects.sharding.layout import Format, row_major
 from ...effects.sharding.named_sharding import SingleDeviceSharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
@@ -37,8 +37,8 @@ from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
-from ..arrays.call_shardings import described_placement, with_argument_cuts, with_result_cuts
-from ..compile.compile import compile_program, lower
+from ..arrays.call_shardings import described_placement, shardings_of, with_argument_cuts, with_result_cuts
+from ..compile.compile import LoweredProgram, compile_program, lower
 from ..compile.placement import Placement
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
@@ -88,9 +88,12 @@ def _public(where: Any) -> Any:
     return getattr(where, "named", None) or SingleDeviceSharding(where._device, memory_kind=where._memory_kind)
 
 
-def _formats(types: Sequence[ArrayType], shardings: Sequence[Any]) -> list[Any]:
-    """The formats of arrays of these types and shardings; None where there is no sharding."""
-    return [None if where is None else row_major_format(t.ndim, where) for t, where in zip(types, shardings)]
+def _formats(types: Sequence[ArrayType], places: Sequence[Any]) -> list[Any]:
+    """The formats of arrays of these types that lie so in the runtime's words; None where nothing is said."""
+    return [
+        None if where is None else Format(runtime.layout_of(where) or row_major(t.ndim), _public(where))
+        for t, where in zip(types, places)
+    ]
 
 
 class TracedCall(NamedTuple):
@@ -136,7 +139,7 @@ class _Stage:
         """Shapes and dtypes of the results, in their tree."""
         jitted, types = self._call.jitted, self._call.trace.recorded.out_types
         shardings = jitted.shardings.of_results(jitted.name, self.out_tree, types)
-        return self.out_tree.unflatten([described(t, s) for t, s in zip(types, shardings)])
+        return self.out_tree.unflatten([described(t, t.cut if s is None else s) for t, s in zip(types, shardings)])
 
     @property
     def args_info(self) -> Any:
@@ -166,15 +169,21 @@ class Traced(_Stage):
 
         Raises: UnhandledEffect: an effect without a lowering. MissingRule: an operation without a lowering.
         """
+        return Lowered(self._call, self.lowered_program().module.text)
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where the arguments and ``jit`` say that it is executed; None: they say nothing."""
+        return self._call.placement
+
+    def lowered_program(self) -> LoweredProgram:
+        """The program in StableHLO, as it is compiled."""
         call = self._call
         closed, captured = close(with_defaults(self.program))
         donated = [*[False] * len(captured), *call.marks] if call.donated else ()
-        placement = call.placement
-        if placement is not None and placement.arguments and captured:
-            placement = placement._replace(arguments=(*[None] * len(captured), *placement.arguments))
+        placement = call.placement and call.placement.after([None] * len(captured), 0)
         jitted = call.jitted
-        lowered = lower(closed, module_name(self.fun_name), donated, jitted.keep_unused, placement, jitted.options)
-        return Lowered(call, lowered.module.text)
+        return lower(closed, module_name(self.fun_name), donated, jitted.keep_unused, placement, jitted.options)
 
 
 class Lowered(_Stage):
@@ -254,29 +263,27 @@ class Compiled(_Stage):
     @property
     def input_shardings(self) -> Any:
         """Where the program takes each argument from, as ``(args, kwargs)``; None for one that it does not use."""
-        return self.in_tree.unflatten(self._input_places())
+        return self.in_tree.unflatten([None if where is None else _public(where) for where in self._binary.places])
 
     @property
     def output_shardings(self) -> Any:
         """How each result is cut over devices."""
-        return self.out_tree.unflatten(self._output_places())
+        return self.out_tree.unflatten([*map(_public, self._output_places())])
 
     @property
     def input_formats(self) -> Any:
         """The layout and the sharding of each argument, as ``(args, kwargs)``; None for one that it does not use."""
-        return self.in_tree.unflatten(_formats(self._call.trace.recorded.in_types, self._input_places()))
+        return self.in_tree.unflatten(_formats(self._call.trace.recorded.in_types, self._binary.places))
 
     @property
     def output_formats(self) -> Any:
         """The layout and the sharding of each result."""
         return self.out_tree.unflatten(_formats(self._call.trace.recorded.out_types, self._output_places()))
 
-    def _input_places(self) -> list[Any]:
-        return [None if where is None else _public(where) for where in self._binary.places]
-
-    def _output_places(self) -> list[Any]:
-        count = len(self._call.trace.recorded.out_types)
-        return [_public(where) for where in self._binary.loaded.executable.shardings[:count]]
+    def _output_places(self) -> Sequence[Any]:
+        """The runtime's shardings of the results."""
+        places: Sequence[Any] = self._binary.loaded.executable.shardings
+        return places[: len(self._call.trace.recorded.out_types)]
 
     def runtime_executable(self) -> Any:
         """The executable as jaxlib represents it: its ``LoadedExecutable``."""
@@ -451,6 +458,8 @@ def traced_call(jitted: Jitted, args: tuple[Any, ...], kwargs: dict[str, Any], l
     found = with_result_cuts(found, jitted.shardings.of_results(jitted.name, found.out_tree, found.recorded.out_types))
     names = lambda i: trace_cache.leaf_name(jitted.fun, i, partition, request.tree)
     placement = jitted.placement(args, kwargs, leaves, described_placement(leaves, jitted.name, names), names)
+    if jitted.sharded:
+        placement = jitted.shardings.with_layouts(placement, args, request.types, shardings_of(leaves), names)
     placement = jitted.shardings.with_results(jitted.name, placement, found.out_tree, found.recorded.out_types)
     return TracedCall(jitted, request.tree, request.types, donated, found, placement)
 

@@ -75,7 +75,11 @@ def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., 
                 return jitted.one_frozen(x, plans) if type(x) is Frozen and not placed else many(x)
             buffer = x.buffer if x._buffer is None else x._buffer
             buffers = [buffer]
-            plan = plans.get((x.type, runtime.place_of(buffer)) if placed else x.type)
+            plan = plans.get(x.type)
+            if placed and (
+                plan is None or buffer._sharding is not plan.sharding or buffer._committed is not plan.committed
+            ):
+                plan = plans.get((x.type, runtime.place_of(buffer)))
             if plan is None:
                 return slow((x,), kwargs)
             prepare = plan.prepare

@@ -45,7 +45,7 @@ from ..arrays.call_shardings import (
 )
 from ..compile.compile import check_donation, compile_program, fail
 from ..compile.placement import Placement, by_settings, committed, on_device
-from ..xla.array_backend import PLACED
+from ..xla.array_backend import PLACED, note_placement
 from ..xla.lazy import runtime
 from ..xla.pinned_buffers import STAGED_BYTES, stage
 from . import debug_nans
@@ -130,6 +130,7 @@ class Jitted:
     ) -> Placement | None:
         """Where a call is executed: as ``jit`` was told, else ``where`` its arguments are, else None."""
         if self.device is not None:
+            note_placement(self.device)
             return on_device(self.device)
         if not self.sharded:
             return where
@@ -350,9 +351,11 @@ class Jitted:
         note_numpy_types(leaves)
         operands = [x if type(x) is ConcreteArray else concrete_operand(x) for x in leaves]
         buffers = [x.buffer for x in operands]
-        where = committed(buffers, self.name, names) if PLACED else None
+        where = committed(buffers, self.name, names) if PLACED and self.device is None else None
         placement = self.placement(args, kwargs, leaves, where, names)
-        is_committed = placement is not None and (where is not None or self.sharded)
+        is_committed = placement is not None  # to what ``jit`` or the arguments say
+        if self.sharded:
+            placement = self.shardings.with_layouts(placement, args, request.types, shardings_of(leaves), names)
         entry = self.entry(request, placement, self.donated_leaves(args, kwargs, partition) if self.donate else ())
         if entry is None:
             return self.nested(request, leaves, args, kwargs)
@@ -497,6 +500,8 @@ class Jitted:
                 keys += call_keys(types)
         for key in keys:
             _PLANS.add(plans, key, plan)
+        if plan.sharding is not None:
+            plans[request.types[0]] = plan  # the last one of its type, found without a hash of its place
         self.active_plans = (settings, plans)
 
     def execute(

@@ -71,7 +71,8 @@ def jit(
     Args:
         in_shardings, out_shardings: how arguments and results are cut over devices: shardings, or trees of them that
             are prefixes of the positional arguments and of the results; a PartitionSpec is about the mesh in force.
-            Without one, None, an argument stays as it is, and the compiler chooses how a result is cut.
+            Without one, None, an argument stays as it is, and the compiler chooses how a result is cut. A ``Format``
+            has a layout too: arrays are row-major without one, and arguments are taken as they lie.
         static_argnums, static_argnames: arguments that are hashable Python values, not arrays; a trace for each value.
         donate_argnums, donate_argnames: arguments whose memory may be used for results; the call deletes them.
         keep_unused: pass arguments to the device that the result does not depend on.

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from ...effects.base.errors import BadArgument, need_count, need_function
@@ -13,12 +14,9 @@ from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ..xla.profiler import trace
 from .devices import block_until_ready
+from .hlo_program import hlo_program
 from .jit import jit
 
-# An instruction of HLO: its name, its operation, and the path of scopes with the operation that it computes last
-_INSTRUCTION = re.compile(
-    r'^ *(?:ROOT )?%?([\w.-]+) = .*? ([a-z][a-z0-9-]*)\((?:.*op_name="((?:[^"\\]|\\.)*)")?', re.MULTILINE
-)
 _HOLDS_OTHERS = re.compile("while|conditional|call")  # whose time is that of the instructions in them
 
 
@@ -66,16 +64,12 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
 def instruction_scopes(text: str) -> dict[str, str]:
     """The scopes of the instructions of a compiled program that take time themselves, by their names.
 
-    >>> instruction_scopes('  %a.1 = f32[2]{0} sine(%b), metadata={op_name="encoder/norm/sin"}')
+    >>> sine = '  %a.1 = f32[2]{0} sine(%b), metadata={op_name="encoder/norm/sin"}'
+    >>> instruction_scopes("ENTRY %main (b: f32[2]) -> f32[2] {\\n" + sine)
     {'a.1': 'encoder/norm'}
     """
-    found = _INSTRUCTION.findall(text)
-    return {name: _unescaped(path).rpartition("/")[0] for name, op, path in found if not _HOLDS_OTHERS.fullmatch(op)}
-
-
-def _unescaped(text: str) -> str:
-    """What stands in quotation marks in HLO, where each byte but those of ASCII's letters may be escaped as in C."""
-    return text.encode().decode("unicode_escape").encode("latin-1").decode()
+    instructions = chain(*hlo_program(text).computations.values())
+    return {each.name: each.scope for each in instructions if not _HOLDS_OTHERS.fullmatch(each.opcode)}
 
 
 def _text(compiled: Any) -> str:

@@ -14,10 +14,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...effects.base import config
+from ...effects.base.caches import cached
 from ...effects.base.errors import DeletedArray, ShapeMismatch
+from ...effects.base.later_layers import LaterLayers
+from ...effects.base.stack import BASE, inside
 from ...effects.core.arrays import ConcreteArray, concrete
 from ...effects.core.jax_contexts import check_transfer
 from ...effects.sharding.devices import kind_of
+from ...effects.sharding.layout import Layout
 from ...effects.sharding.named_sharding import NamedSharding, Sharding, SingleDeviceSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType, Space
@@ -54,12 +58,14 @@ def default_device() -> Any:
     return device
 
 
-def note_placement(device: Any, memory_kind: str | None = None) -> None:
-    """Record that arrays may be on ``device``; checks of devices begin if there are others, or other memories."""
+def note_placement(device: Any, memory_kind: str | None = None, layout: Any = None) -> None:
+    """Record that arrays may be on ``device``; checks of where they are begin if there are other devices, memories or
+    layouts.
+    """
     if PLACED:
         return
     elsewhere = memory_kind is not None and memory_kind != runtime.sharding(device)._memory_kind
-    if elsewhere or not runtime.is_only_device(device, first_device()):
+    if elsewhere or layout is not None or not runtime.is_only_device(device, first_device()):
         PLACED.append(device)
         for listener in ON_PLACED:
             listener()
@@ -73,10 +79,21 @@ def _fail(buffer: Any, error: Exception, deleted: str) -> NoReturn:
     raise_translated(error)
 
 
+@cached("shardings on one device", 256)
+def _on_one(device: Any, memory_kind: str) -> SingleDeviceSharding:
+    """The one sharding that a buffer on this device, in this kind of memory, is said to have."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 class XlaBackend:
     """``effects.core.array_backend.ArrayBackend`` over XLA's runtime."""
 
     def to_numpy(self, buffer: Any, type: ArrayType) -> np.ndarray[Any, Any]:
+        if type.cut is not None and type.cut.unreduced:
+            with inside(BASE):
+                whole = type.cut.with_spec(tuple(type.cut.spec))
+                summed: Any = LaterLayers.resharded("array", concrete(type, None, buffer), whole)
+            return summed.value
         shape, dtype = storage(type)
         if config.current().guarded and runtime.devices_of(buffer)[0].platform != "cpu":
             check_transfer("device_to_host", str(type))
@@ -115,7 +132,10 @@ class XlaBackend:
         named = runtime.named_sharding(buffer)
         if named is not None:
             return named
-        return SingleDeviceSharding(runtime.device_of(buffer), memory_kind=buffer._sharding._memory_kind)
+        return _on_one(runtime.device_of(buffer), buffer._sharding._memory_kind)
+
+    def layout(self, buffer: Any) -> Layout | None:
+        return runtime.layout_of(buffer._sharding)
 
     def is_committed(self, buffer: Any) -> bool:
         return runtime.is_committed(buffer)
@@ -125,7 +145,7 @@ class XlaBackend:
             raise DeletedArray("addressable_shards: the array was deleted or donated.", hint="copy it before.")
         if runtime.named_sharding(x.buffer) is None:
             return [x]
-        part_type = x.type.update(shape=x.sharding.shard_shape(x.type.shape))
+        part_type = x.type.update(shape=x.sharding.shard_shape(x.type.shape)).cut_by(None)
         return [concrete(part_type, None, part) for part in runtime.parts_of(x.buffer)]
 
     def rows(self, x: ConcreteArray) -> list[ConcreteArray]:
@@ -136,7 +156,7 @@ class XlaBackend:
             where = sharding.with_spec(PartitionSpec(*tuple(sharding.spec)[1:]))
             place: Any = partial(runtime.spread, where=runtime.sharding_over(where, len(storage(kind)[0])))
         else:
-            place = partial(runtime.put_at, where=x.buffer._sharding)
+            place = partial(runtime.put_at, where=runtime.laid_out(x.buffer._sharding, kind.ndim))
         return [concrete(kind, None, place(np.asarray(row))) for row in x.value]
 
     def pointer(self, buffer: Any) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...effects.base.caches import cached
 from ...effects.base.errors import CompileError, DTypeMismatch
+from ...effects.sharding.layout import Layout
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
@@ -85,6 +86,7 @@ class _OneDevice(xc.SingleDeviceSharding):
     """
 
     memory_kind = property(attrgetter("_memory_kind"))
+    layout: Layout | None = None
     is_fully_replicated = True
     is_fully_addressable = True
     num_devices = 1
@@ -97,19 +99,27 @@ class _OneDevice(xc.SingleDeviceSharding):
 _SINGLE: type[Any] = _OneDevice if JAXLIB_VERSION.startswith("0.10.") else xc.SingleDeviceSharding
 
 
-def sharding(device: Device, memory_kind: str | None = None) -> BufferSharding:
-    """The one sharding that puts all of a buffer on ``device``, in its default memory or that of another kind."""
-    return _single(device, memory_kind or device.default_memory().kind)
+def sharding(device: Device, memory_kind: str | None = None, layout: Layout | None = None) -> BufferSharding:
+    """The one sharding that puts all of a buffer on ``device``, in its default memory or that of another kind; in this
+    layout, or row-major.
+    """
+    return _single(device, memory_kind or device.default_memory().kind, layout)
 
 
 @cached("shardings", 256)
-def _single(device: Device, memory_kind: str) -> BufferSharding:
-    """The one sharding of this device and kind of memory."""
-    return _SINGLE(device, memory_kind=memory_kind)
+def _single(device: Device, memory_kind: str, layout: Layout | None) -> BufferSharding:
+    """The one sharding of this device, kind of memory and layout."""
+    if layout is None:
+        return _SINGLE(device, memory_kind=memory_kind)
+    where = _OneDevice(device, memory_kind=memory_kind)
+    where.layout = layout
+    return where
 
 
 class _OverDevices(xc.GSPMDSharding):
-    """A sharding over the devices of a mesh, of arrays of one rank; ``named`` is the package's own. See _OneDevice."""
+    """A sharding over the devices of a mesh, of arrays of one rank; ``named`` is the package's own, ``layout`` that of
+    the shards; None: row-major. See _OneDevice.
+    """
 
     memory_kind = property(attrgetter("_memory_kind"))
     is_fully_replicated = property(lambda self: self._hlo_sharding.is_replicated())
@@ -119,9 +129,10 @@ class _OverDevices(xc.GSPMDSharding):
     _device_assignment = property(lambda self: tuple(self._internal_device_list))
     named: NamedSharding
 
-    def __init__(self, named: NamedSharding, devices: Any, tiles: Any):
+    def __init__(self, named: NamedSharding, devices: Any, tiles: Any, layout: Layout | None):
         super().__init__(devices, tiles, memory_kind=named.memory_kind)
         self.named = named
+        self.layout = layout
 
     def _to_xla_hlo_sharding(self, rank: int) -> Any:
         return self._hlo_sharding
@@ -133,10 +144,38 @@ def device_list(devices: tuple[Device, ...]) -> Any:
     return xc.DeviceList(devices)
 
 
+def sharding_over(named: NamedSharding, rank: int, layout: Layout | None = None) -> BufferSharding:
+    """The one sharding of the runtime for arrays of a rank that are cut by ``named``; with shards of this layout, or
+    row-major.
+    """
+    return _over(named, rank, layout)
+
+
 @cached("shardings over devices", 4096)
-def sharding_over(named: NamedSharding, rank: int) -> BufferSharding:
-    """The one sharding of the runtime for arrays of a rank that are cut by ``named``."""
-    return _OverDevices(named, device_list(named._device_assignment), _hlo_sharding(named, rank))
+def _over(named: NamedSharding, rank: int, layout: Layout | None) -> BufferSharding:
+    """The one sharding of this mesh, spec, rank and layout."""
+    return _OverDevices(named, device_list(named._device_assignment), _hlo_sharding(named, rank), layout)
+
+
+def layout_of(where: BufferSharding) -> Layout | None:
+    """The layout of buffers that lie so; None: row-major."""
+    found: Layout | None = getattr(where, "layout", None)
+    return found
+
+
+def laid_out(where: BufferSharding, rank: int, layout: Layout | None = None) -> BufferSharding:
+    """The sharding of buffers of this rank that lie like those of ``where``, in this layout, or row-major."""
+    named = getattr(where, "named", None)
+    if named is None:
+        return sharding(where._device, where._memory_kind, layout)
+    return sharding_over(named, rank, layout)
+
+
+def chosen_layout(made: Any) -> Layout | None:
+    """A layout of XLA's; None: row-major."""
+    found = made._xla_layout()
+    layout = Layout(tuple(reversed(found.minor_to_major())), tuple(map(tuple, found.tiling())) or None)
+    return None if layout.is_row_major else layout
 
 
 def _hlo_sharding(named: NamedSharding, rank: int) -> Any:
@@ -154,21 +193,36 @@ def _hlo_sharding(named: NamedSharding, rank: int) -> Any:
 
 
 def chosen_sharding(
-    made: Any, rank: int, meshes: Sequence[Mesh], known: Sequence[BufferSharding], memory_kind: str
+    made: Any, rank: int, entries: int, meshes: Sequence[Mesh], known: Sequence[BufferSharding], memory_kind: str
 ) -> BufferSharding:
-    """The sharding that XLA chose for a result, in the words of one of ``known``, or of the first mesh that has them.
+    """The sharding that XLA chose for a result, in the words of one of ``known``, else of the meshes.
 
-    Else over a mesh of the same devices with an axis for each prime factor of their number.
+    Over explicit axes its spec has as many ``entries`` as that of the type.
     """
     tiles = xc.HloSharding.replicate() if made is None else xc.HloSharding.from_proto(made)
     for where in known:
         if where._hlo_sharding == tiles and len(where.named.spec) <= rank:
-            return sharding_over(where.named.with_memory_kind(memory_kind), rank)
+            return sharding_over(_spelled(where.named.with_memory_kind(memory_kind), entries), rank)
+    found = in_words_of_meshes(tiles, rank, meshes).with_memory_kind(memory_kind)
+    return sharding_over(_spelled(found, entries), rank)
+
+
+def in_words_of_meshes(tiles: Any, rank: int, meshes: Sequence[Mesh]) -> NamedSharding:
+    """XLA's sharding over the first mesh whose axes cut so, else over one of the same devices with an axis for each
+    prime factor of their number.
+    """
     for mesh in (*meshes, _with_least_axes(meshes[0])):
-        spec = _spec(tiles, rank, mesh)
+        spec = PartitionSpec() if tiles.is_manual() else _spec(tiles, rank, mesh)
         if spec is not None:
-            return sharding_over(NamedSharding(mesh, spec, memory_kind=memory_kind), rank)
-    raise CompileError(f"a result must be cut along whole axes of {meshes[0]}, got {tiles}.")
+            return NamedSharding(mesh, spec)
+    raise CompileError(f"a value must be cut along whole axes of {meshes[0]}, got {tiles}.")
+
+
+def _spelled(named: NamedSharding, entries: int) -> NamedSharding:
+    """The sharding, if all axes are explicit with as many entries."""
+    if not named.mesh.are_all_axes_explicit:
+        return named
+    return named.with_spec(named.spec.update((*named.spec, *[None] * (entries - len(named.spec)))))
 
 
 def _with_least_axes(mesh: Mesh) -> Mesh:

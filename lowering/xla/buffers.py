@@ -14,11 +14,13 @@ import numpy as np
 
 from ...effects.base.caches import cached
 from ...effects.base.errors import NotAddressable
+from ...effects.sharding.devices import processes_of
+from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.types.array_type import ArrayType, Shape
 from ..clients.jaxlib_modules import xc
 from ..clients.processes import connection
 from ..clients.runtime_access import REFUSALS, check_access
-from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, named_sharding, sharding
+from .buffer_types import AVALS, PACKED, Aval, BufferSharding, Device, aval, layout_of, named_sharding, sharding
 from .jax_import_guard import without_jax
 
 Buffer: TypeAlias = Any
@@ -67,11 +69,6 @@ def put(array: Any, device: Device, *, copy: bool = True) -> Buffer:
     return putter(device, copy=copy)(array)
 
 
-def copy_to_device(buffer: Buffer, device: Device) -> Buffer:
-    """A buffer of equal elements on ``device``; the same buffer where it is on ``device`` already."""
-    return copy_to(buffer, sharding(device))
-
-
 def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
     """Whether a program that takes an argument from ``where`` can take this buffer."""
     own = buffer._sharding
@@ -81,16 +78,7 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
         same = own._internal_device_list == where._internal_device_list and own._hlo_sharding == where._hlo_sharding
     else:
         same = not hasattr(own, "named") and not hasattr(where, "named") and own._device == where._device
-    return bool(same and own._memory_kind == where._memory_kind)
-
-
-def mover(x: Any, where: BufferSharding) -> Callable[[Any], Buffer] | None:
-    """The function that brings buffers or NumPy arrays like ``x`` to ``where``; None where ``x`` lies there."""
-    if type(x) is not np.ndarray:
-        return None if lies_at(x, where) else lambda buffer: copy_to(buffer, where)
-    if hasattr(where, "named"):
-        return lambda array: put_at(array, where, copy=True)
-    return putter(where._device, committed=False)
+    return bool(same and own._memory_kind == where._memory_kind and layout_of(own) == layout_of(where))
 
 
 place_of = attrgetter("_sharding", "_committed")
@@ -105,21 +93,9 @@ def places_of(buffers: Sequence[Any]) -> list[Any]:
         return [None if type(b) is np.ndarray else place_of(b) for b in buffers]
 
 
-def copy_to(buffer: Buffer, where: BufferSharding) -> Buffer:
-    """A buffer of equal elements that lies and is cut as ``where`` says; the same buffer where it does so already."""
-    if lies_at(buffer, where):
-        return buffer
-    kind = buffer.aval
-    over_many = hasattr(where, "named") or named_sharding(buffer) is not None
-    if over_many or where._device.client is not device_of(buffer).client:
-        return put_at(to_numpy(buffer, kind.dtype, kind.shape), where)
-    return _device_put(kind, where, [buffer], [where._device], True, False, _ALIAS, True)
-
-
-def copied_to(buffer: Buffer, where: BufferSharding) -> Buffer:
-    """A committed buffer of equal elements that lies as ``where`` says, in memory of its own."""
-    moved = copy_to(buffer, where)
-    return assemble([duplicate(buffer)], buffer.aval, where) if moved is buffer else moved
+def moved_to_device(buffer: Buffer, where: BufferSharding) -> Buffer:
+    """A buffer of one device, copied to a device and memory of the same client."""
+    return _device_put(buffer.aval, where, [buffer], [where._device], True, False, _ALIAS, True)
 
 
 def put_at(array: np.ndarray[Any, Any], where: BufferSharding, *, copy: bool = False) -> Buffer:
@@ -139,30 +115,43 @@ def _take_part(array: np.ndarray[Any, Any], where: BufferSharding) -> None:
     joined = connection()
     if joined is not None and not where.named.is_fully_addressable:
         digest = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        group = frozenset([device.process_index for device in where.named._device_assignment])
+        group = processes_of(where.named._device_assignment)
         with joined.turn(group):
             joined.take_part(group, f"an argument {ArrayType(array.shape, array.dtype)} with digest {digest:08x}")
 
 
 def spread(array: np.ndarray[Any, Any], where: BufferSharding) -> Buffer:
-    """The elements of a NumPy array that is no longer written, over the devices of a mesh.
+    """The elements of a NumPy array that is no longer written, over the devices of a mesh; along unreduced axes on the
+    first ones, and zeros on the others.
 
     Raises: ShapeMismatch: a dimension cannot be cut into equal parts.
     """
+    zeroed = _zeroed(where.named) if where.named.unreduced else ()
     made: dict[Any, Any] = {}  # devices that hold the same part share its memory
     parts = []
-    for index in where.named.addressable_devices_indices_map(array.shape).values():
-        key = tuple([(cut.start, cut.stop) for cut in index])
+    for device, index in where.named.addressable_devices_indices_map(array.shape).items():
+        key = device in zeroed, *[(cut.start, cut.stop) for cut in index]
         if key not in made:
-            made[key] = np.asarray(array[index])
+            part = np.asarray(array[index])
+            made[key] = np.zeros_like(part) if device in zeroed else part
         parts.append(made[key])
     return spread_parts(parts, aval(array.shape, array.dtype), where)
+
+
+def _zeroed(named: NamedSharding) -> frozenset[Device]:
+    """The devices that are not the first along an unreduced axis: of a value that is there already they add nothing."""
+    mesh = named.mesh
+    first = mesh.devices[tuple([slice(1 if name in named.unreduced else None) for name in mesh.axis_names])]
+    return frozenset(mesh.devices.flat).difference(first.flat)
 
 
 def spread_parts(parts: Sequence[np.ndarray[Any, Any]], kind: Aval, where: BufferSharding) -> Buffer:
     """The buffer of this type whose part on each device of this process is given; they are no longer written."""
     copies = {id(part): part if part.flags.c_contiguous else part.copy() for part in parts}
     devices = where._internal_device_list.addressable_device_list
+    if not parts or where.named.unreduced:  # jaxlib takes parts to be equal that are of whole dimensions
+        places = [sharding(device, where._memory_kind) for device in devices]
+        return assemble([put_at(copies[id(part)], place) for part, place in zip(parts, places)], kind, where)
     return _device_put(kind, where, [copies[id(part)] for part in parts], [*devices], True, False, _ALIAS, True)
 
 
@@ -212,7 +201,7 @@ def _to_numpy_by_copy(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.
         array = buffer._to_np_array_did_copy()[0]
     elif named is not None:
         array = _gather(buffer, dtype, shape)
-    elif dtype not in PACKED and device_of(buffer).platform == "cpu":
+    elif dtype not in PACKED and device_of(buffer).platform == "cpu" and layout_of(buffer._sharding) is None:
         array = _view_memory(buffer, dtype, shape)
     else:
         with without_jax():
@@ -250,8 +239,9 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
         parts = buffer._arrays
     shape = named_sharding(buffer).shard_shape(buffer.aval.shape)  # type: ignore[union-attr]
     kind = aval(shape, buffer.aval.dtype)
-    memory, devices = buffer._sharding._memory_kind, buffer._sharding._internal_device_list.addressable_device_list
-    return [part._rewrap_with_aval_and_sharding(kind, sharding(device, memory)) for part, device in zip(parts, devices)]
+    own = buffer._sharding
+    places = [sharding(d, own._memory_kind, own.layout) for d in own._internal_device_list.addressable_device_list]
+    return [part._rewrap_with_aval_and_sharding(kind, place) for part, place in zip(parts, places)]
 
 
 def _view_memory(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, Any]:

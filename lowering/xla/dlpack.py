@@ -7,8 +7,9 @@ import numpy as np
 from ..clients.jaxlib_modules import _jax
 from ..clients.platforms import backend
 from .buffer_types import Device, aval, sharding
-from .buffers import Buffer, copy_to_device, devices_of, put
+from .buffers import Buffer, devices_of, put
 from .jax_import_guard import without_jax
+from .transfers import copy_to_device
 
 _DLPACK_CPU, _DLPACK_CUDA = 1, 2
 FLAGS_DLPACK = "max_version" in str(_jax.buffer_to_dlpack_managed_tensor.__nb_signature__)

@@ -11,15 +11,26 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...effects.base.caches import cached, per_process, process_lock
-from ...effects.base.errors import BadCall, CompileError, ProcessesDiffer
+from ...effects.base.errors import BadCall, CompileError, HandlaxError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
-from ...effects.sharding.devices import is_addressable
+from ...effects.sharding.devices import is_addressable, processes_of
 from ...effects.sharding.mesh import Mesh
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
 from ..clients.platforms import COUNTS, register_lapack
 from ..clients.processes import Connection, connection
 from ..clients.runtime_access import CURRENT_HOST_CALL, REFUSALS, check_access, empty_in_children
-from .buffer_types import Aval, BufferSharding, Device, aval, chosen_sharding, sharding
+from .buffer_types import (
+    Aval,
+    BufferSharding,
+    Device,
+    aval,
+    chosen_layout,
+    chosen_sharding,
+    in_words_of_meshes,
+    laid_out,
+    layout_of,
+    sharding,
+)
 from .buffers import Buffer
 
 if TYPE_CHECKING:
@@ -31,7 +42,7 @@ else:
     mlir_modules = LazyModule("handlax.lowering.xla.mlir_modules")
 
 ResultType: TypeAlias = tuple[Sequence[int], Any]
-Places: TypeAlias = tuple[Sequence[Mesh], Sequence[BufferSharding], Sequence[BufferSharding | None]]
+Places: TypeAlias = tuple[Sequence[Mesh], Sequence[BufferSharding], Sequence[BufferSharding | None], Sequence[int]]
 KEEPS_BARRIERS = not JAXLIB_VERSION.startswith("0.10.")  # whether barriers hold until kernels are fused
 _STARVES = JAXLIB_VERSION.startswith("0.10.")  # whether collectives of two programs may wait for each other's threads
 
@@ -43,7 +54,9 @@ class Executable:
     types: the caller ensures the types.
     """
 
-    __slots__ = ("_joint", "arguments", "blob", "devices", "execute", "loaded", "results", "shardings", "text")
+    __slots__ = (
+        "_joint", "arguments", "blob", "devices", "execute", "layouts", "loaded", "results", "shardings", "text"
+    )
 
     def __init__(
         self,
@@ -59,23 +72,34 @@ class Executable:
         self.text = text
         self.devices = tuple(devices)
         self.results = tuple(aval(shape, dtype) for shape, dtype in results)
-        self.arguments: tuple[BufferSharding, ...] = () if places is None else tuple(places[1])
+        asked = (b"mhlo.layout_mode" if isinstance(text, bytes) else "mhlo.layout_mode") in text  # type: ignore[operator]
+        # of each argument; empty: all are row-major
+        self.layouts = tuple(map(chosen_layout, loaded.get_parameter_layouts())) if asked else ()
+        where: Sequence[BufferSharding] = () if places is None else places[1]
+        self.arguments: tuple[BufferSharding, ...] = tuple(where)
         # of each result
-        self.shardings: tuple[BufferSharding, ...] = (
-            tuple([sharding(self.devices[0], kind) for kind in self._memory_kinds()])
+        made = (
+            [sharding(self.devices[0], kind) for kind in self._memory_kinds()]
             if places is None else self._sharded(*places)
         )
+        if asked:
+            layouts = map(chosen_layout, loaded.get_output_layouts())
+            made = [laid_out(s, len(t.shape), layout) for s, t, layout in zip(made, self.results, layouts)]
+        self.shardings: tuple[BufferSharding, ...] = tuple(made)
         self._joint: tuple[frozenset[int], str, int] | None = None  # who meets in the program, once it was launched
         self.execute: Callable[[Sequence[Buffer]], list[Buffer]] = self.bind()
 
     def _sharded(
-        self, meshes: Sequence[Mesh], arguments: Sequence[BufferSharding], wanted: Sequence[BufferSharding | None]
+        self, meshes: Sequence[Mesh], arguments: Sequence[BufferSharding], wanted: Sequence[BufferSharding | None],
+        ranks: Sequence[int],
     ) -> Any:
-        """The shardings of the results: as wanted, else as XLA chose, in the words of an argument if it can."""
+        """The shardings of the results: as wanted, else as XLA chose, in the words of an argument if it can. ``ranks``:
+        of the results, of which buffers have further dimensions for the words of keys.
+        """
         chosen = self.loaded.get_output_shardings() or [None] * len(self.results)
         return tuple([
-            known or chosen_sharding(made, len(kind.shape), meshes, arguments, memory)
-            for known, made, kind, memory in zip(wanted, chosen, self.results, self._memory_kinds())
+            known or chosen_sharding(made, len(kind.shape), rank, meshes, arguments, memory)
+            for known, made, kind, rank, memory in zip(wanted, chosen, self.results, ranks, self._memory_kinds())
         ])  # XLA has a sharding for a program without results too
 
     def _memory_kinds(self) -> Sequence[str]:
@@ -91,7 +115,8 @@ class Executable:
         """
         execute = self.loaded.execute_sharded
         pairs = zip(self.results, self.shardings, strict=True)
-        handlers = [_result_handler(kind, where, committed) for kind, where in pairs]
+        # an array in a layout of its own is committed, so that no program takes it for a row-major one
+        handlers = [_result_handler(kind, where, committed or layout_of(where) is not None) for kind, where in pairs]
         if len(self.devices) > 1 and _STARVES and self.devices[0].platform == "cpu":
             execute = _one_after_the_other(execute)
         if not all(map(is_addressable, self.devices)):
@@ -133,7 +158,7 @@ class Executable:
         text = self.text.encode() if isinstance(self.text, str) else self.text
         name = _MODULE_NAME.search(text)
         number = int.from_bytes(hashlib.sha256(text).digest()[:7], "big")
-        return frozenset([each.process_index for each in self.devices]), name[1].decode() if name else "program", number
+        return processes_of(self.devices), name[1].decode() if name else "program", number
 
     def _meet(self, joined: Connection, group: frozenset[int], name: str, number: int) -> None:
         """Wait until the processes have come to launch the program.
@@ -234,14 +259,15 @@ def compile(
     results: Sequence[ResultType],
     options: Mapping[str, Any] | None = None,
     places: Places | None = None,
-    calls: Sequence[Callable[..., tuple[Any, ...]]] = (),
+    calls: Sequence[Callable[..., Any]] = (),
 ) -> Executable:
     """Compile StableHLO text (or bytecode) for ``devices``, one partition on each.
 
     Args:
         results: shape and dtype of each output of ``@main``, which are not checked.
         calls: the host functions that the program calls by their index in this sequence; each maps NumPy arrays, which
-            it may keep, to a tuple of arrays. The executable keeps the functions alive.
+            it may keep, to a tuple of arrays. The executable keeps the functions alive. XLA calls one with a ``rank``
+            while it compiles the program, with the sharding of a value.
         options: XLA's debug options by name, such as ``{"xla_cpu_enable_fast_math": True}``.
         places: the mesh of the devices, the sharding of each argument and of each result, where None lets XLA choose;
             without it all are on the first device.
@@ -255,9 +281,12 @@ def compile(
     COUNTS["compile"] += 1
     try:
         if calls:
-            module = _with_host_calls(str(text), devices[0].platform)
+            asked = [(i, _Answers(call, places[0])) for i, call in enumerate(calls) if places and hasattr(call, "rank")]
+            module = _with_host_calls(_with_inspections(str(text), asked), devices[0].platform)
             collect_garbage()
             loaded = backend_compile_and_load(client, module, devices, built, list(calls))
+            for error in [error for _, answers in asked for error in answers.errors]:
+                raise type(error)(error.what) from error.__cause__  # of the line that compiles
         else:
             loaded = backend_compile_and_load(client, text, devices, built)
     except _jax.JaxRuntimeError as error:
@@ -291,6 +320,29 @@ def _with_host_calls(text: str, platform: str) -> Any:
     """
     target = "xla_ffi_python_cpu_callback" if platform == "cpu" else "xla_ffi_python_gpu_callback"
     return mlir_modules.parsed(text.replace("@handlax_host_call(", f"@{target}("))
+
+
+class _Answers:
+    """What XLA calls with its sharding of a value, and what the user's function then raised."""
+
+    def __init__(self, call: Any, meshes: Sequence[Mesh]):
+        self.call = call
+        self.meshes = meshes
+        self.errors: list[HandlaxError] = []
+
+    def __call__(self, tiles: Any) -> None:
+        try:
+            self.call(in_words_of_meshes(tiles, self.call.rank, self.meshes))
+        except HandlaxError as error:
+            self.errors.append(error)
+
+
+def _with_inspections(text: str, asked: Sequence[tuple[int, _Answers]]) -> str:
+    """The text with XLA's names of the functions that it calls while it compiles; they must live until it has."""
+    for number, answers in asked:
+        name = "".join([f"\\{byte:02X}" for byte in xc.encode_inspect_sharding_callback(answers)])
+        text = text.replace(f'"handlax_inspection_{number}"', f'"{name}"')
+    return text
 
 
 def deserialize(

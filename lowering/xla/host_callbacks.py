@@ -32,6 +32,7 @@ from ...effects.operations.foundations.shapes import broadcast
 from ...effects.operations.reductions.reductions import reduce_max
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
+from ...effects.sharding.named_sharding import Sharding
 from ...effects.types.array_type import ArrayType
 from ...interpreters.core.record import record
 from ...interpreters.core.state_flow import StateFlow
@@ -43,6 +44,8 @@ from .stablehlo_types import storage
 
 HOST_CALL = "handlax_host_call"
 """The target of host calls in a program's text; the runtime replaces it with the platform's own target."""
+INSPECTION = "handlax_inspection_"
+"""What stands, with an index of the module's calls, for a function that the compiler calls with a sharding."""
 
 
 def is_ordered(program: Program) -> bool:
@@ -94,7 +97,7 @@ class _TokenOfEachDevice(StateFlow):
     """The token enters a ``ShardMap`` as one of each device, and leaves as the one that all of theirs are joined to."""
 
     def __init__(self, run: _CallbackOrder, op: HigherOrder):
-        self.axes = frozenset(op.lanes_of_all)  # type: ignore[attr-defined]
+        self.axes = frozenset(op.lanes_of_all)
         self.operands = (broadcast(run.current, (op.length,)),)
 
     def inner_types(self) -> list[ArrayType]:
@@ -138,6 +141,19 @@ _MOST_FAILURES = 64
 _NUMBERS = count(1)
 _LOCK = process_lock()  # of the pending tokens
 _NUMBERED = re.compile(r"handlax callback failure (\d+)")
+
+
+class Inspection:
+    """The operation that is called with the sharding of a value of this rank, while its program is compiled."""
+
+    __slots__ = ("op", "rank")
+
+    def __init__(self, op: Any, rank: int):
+        self.op = op
+        self.rank = rank
+
+    def __call__(self, sharding: Sharding) -> None:
+        self.op.inspected(sharding)
 
 
 class HostCall:

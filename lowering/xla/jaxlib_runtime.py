@@ -4,17 +4,14 @@ The files named here contain every call to jaxlib. They take and return NumPy dt
 buffers; they do not know the package's arrays and programs.
 """
 
-from ..clients.jaxlib_modules import JAXLIB_VERSION, RuntimeFailure
+from ..clients.jaxlib_modules import HAS_MUTUAL_TLS, JAXLIB_VERSION, RuntimeFailure
 from ..clients.platforms import backend, is_used, register_lapack
 from ..clients.processes import Membership, connect, connection, disconnect, failure_of_others
-from .buffer_types import aval, named_sharding, sharding, sharding_over
+from .buffer_types import aval, laid_out, layout_of, named_sharding, sharding, sharding_over
 from .buffers import (
     all_until_ready,
     assemble,
     block_until_ready,
-    copied_to,
-    copy_to,
-    copy_to_device,
     cuda_array_interface,
     delete,
     device_of,
@@ -27,7 +24,6 @@ from .buffers import (
     is_only_device,
     is_ready,
     lies_at,
-    mover,
     parts_of,
     place_of,
     places_of,
@@ -52,3 +48,4 @@ from .executables import (
     unoptimized_cost,
     unoptimized_hlo,
 )
+from .transfers import copied_to, copy_to, copy_to_device, mover

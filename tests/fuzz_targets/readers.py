@@ -13,6 +13,7 @@ from returns.result import Failure, Success
 
 from handlax import lax, random
 from handlax import numpy as hnp
+from handlax.checkpoints import restore, save
 from handlax.effects.base.caches import per_process
 from handlax.effects.base.errors import HandlaxError, ParseError
 from handlax.effects.control.callbacks import pure_callback
@@ -158,6 +159,19 @@ def _entries() -> Iterable[bytes]:
     yield path.read_bytes()
 
 
+def read_tree(data: bytes) -> object:
+    """The arrays of a file of safetensors."""
+    path = Path(_folder().name) / "tree.safetensors"
+    path.write_bytes(data)
+    return restore(path)
+
+
+def _trees() -> Iterable[bytes]:
+    path = Path(_folder().name) / "seed.safetensors"
+    save(path, {"a": _X, "b": [np.ones(2, np.int8), hnp.zeros(4, "float4_e2m1fn")], "c": np.zeros((0, 3), bool)})
+    yield path.read_bytes()
+
+
 def read_executable(data: bytes) -> object:
     """The compiled function of the bytes of ``serialize``; others do not have their checksum."""
     return deserialize_and_load(data, None, None)
@@ -191,6 +205,7 @@ READERS = (
     PARSER,
     Target("artifact", read_artifact, _artifacts),
     Target("entry", read_entry, _entries),
+    Target("safetensors", read_tree, _trees, (b'{"a":', b'"shape":[', b'"data_offsets":[0,', b'"F4"', b"9" * 30)),
     Target("executable", read_executable, lambda: [b"handlax executable 1\n" + _KEY]),
     Target("notation", read_notation, _notations, _PIECES),
 )

@@ -23,7 +23,7 @@ def test_the_law_of_fuzzing_holds_of_the_corpus(name):
         check_input(TARGETS[name], data)
 
 
-@pytest.mark.parametrize("name", ["parser", "artifact", "entry", "notation"])
+@pytest.mark.parametrize("name", ["parser", "artifact", "entry", "notation", "safetensors"])
 def test_seeds_are_accepted(name):
     assert "a result" in {check_input(TARGETS[name], data) for data in TARGETS[name].seeds()}
 

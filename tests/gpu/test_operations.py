@@ -13,6 +13,7 @@ from handlax.effects.operations.linalg.eigh import Eigh, EighImplementation
 from handlax.effects.operations.linalg.schur import Hessenberg, Schur
 from handlax.effects.operations.linalg.svd import Svd, SvdAlgorithm
 from handlax.effects.operations.windows.convolution import ConvGeneralDilated
+from handlax.effects.trees import pytrees
 from handlax.errors import HandlaxError, MissingRule
 from handlax.interpreters.core.record import record
 from handlax.lowering.compile.stablehlo_modules import lower_program
@@ -35,7 +36,9 @@ def lacking(op, operands):
 def drawn(kind):
     """The operation of each case of a class of operations as a function of all its draws, with their operands."""
     for case in CASES_OF[kind]:
-        yield case.op, *joint(case.op, [*examples(case, COMPILED, dtypes=dealt(case, COMPILED), all_pairs=False)])
+        draws = examples(case, COMPILED, dtypes=dealt(case, COMPILED), all_pairs=False)
+        function, operands = joint([(case.op, draw) for draw in draws])
+        yield case.op, lambda *xs, f=function: pytrees.leaves(f(*xs)), operands
 
 
 def text(function, operands):
@@ -58,7 +61,7 @@ def test_it_is_lowered_for_gpus_without_calls_of_lapack(kind):
 ], ids=str)
 def test_an_implementation_that_gpus_lack_is_refused(op):
     with pytest.raises(MissingRule, match=r"(there is no|no counterpart).* on the platform 'cuda'"):
-        text(*joint(op, [[np.eye(3, dtype="float32")]]))
+        text(lambda x: hx.perform(op, x), [np.eye(3, dtype="float32")])
 
 
 @pytest.mark.gpu

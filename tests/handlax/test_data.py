@@ -87,6 +87,14 @@ def test_mistakes(call, error, message):
         call()
 
 
+def test_a_key_over_all_devices_is_read_once():  # its operations are launches of all processes, in no order in a thread
+    key = random.key(3)
+    spread = hx.device_put(key, hx.NamedSharding(hx.make_mesh((8,), ("i",)), hx.P()))
+    batches = Batches(np.arange(9), 2, key=spread)
+    assert len(batches.key.devices()) == 1 and len(spread.devices()) == 8
+    assert [x.tolist() for x in batches] == [x.tolist() for x in Batches(np.arange(9), 2, key=key)]
+
+
 def test_an_order_is_known_while_a_program_is_traced():
     batches = Batches(np.arange(4.0), 2, key=hx.random.key(0))
     assert hx.jit(lambda: sum(hnp.asarray(x).sum() for x in batches))() == 6.0

@@ -1,11 +1,14 @@
 """initialize: what it is told, what it finds in the environment, and what it refuses."""
 
 import os
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from helpers.new_process import in_new_process
 
 import handlax as hx
+from handlax import errors
 from handlax.effects.base.errors import BadArgument, BadCall, ProcessFailure
 from handlax.lowering.clients import processes
 from handlax.lowering.xla.lazy import runtime
@@ -31,12 +34,27 @@ def joined(monkeypatch):
 
 def test_what_is_told_is_taken(joined):
     found = joined("10.0.0.1:99", 3, 2, [0, 1], initialization_timeout=7, coordinator_bind_address="10.0.0.1:99",
-                   partition_index=4, mtls_cert_file="cert")
+                   partition_index=4)
     assert (found.coordinator_address, found.count, found.index) == ("10.0.0.1:99", 3, 2)
     assert found.bind_address == "10.0.0.1:99"
     assert (found.local_devices, found.partition, found.start_timeout) == ((0, 1), 4, 7)
     assert (found.heartbeat_timeout, found.end_timeout) == (100, 300)
-    assert found.credentials == {"mtls_cert_file": "cert"}
+    assert found.credentials == {}
+
+
+def test_mutual_tls_needs_three_files_and_a_jaxlib_that_has_it(joined, tmp_path, monkeypatch):
+    files = {f"mtls_{name}_file": str(tmp_path / name) for name in ("cert", "key", "ca")}
+    for path in files.values():
+        Path(path).touch()
+    monkeypatch.setattr(runtime, "HAS_MUTUAL_TLS", True, raising=False)
+    assert joined("h:1", 2, 0, mtls_peer_uri_prefix="spiffe://", **files).credentials == {
+        **files, "mtls_peer_uri_prefix": "spiffe://"}
+    for wrong in ("nothing", None):
+        with pytest.raises(BadArgument, match=f"mtls_key_file must name a file, got {wrong!r}"):
+            joined("h:1", 2, 0, **files | {"mtls_key_file": wrong})
+    monkeypatch.setattr(runtime, "HAS_MUTUAL_TLS", False, raising=False)
+    with pytest.raises(BadArgument, match=r"for mtls_cert_file jaxlib must be 0\.11\.2 or later, got "):
+        joined("h:1", 2, 0, **files)
 
 
 SLURM = {
@@ -107,6 +125,18 @@ def test_processes_are_joined_once_and_before_a_device_is_used(joined, monkeypat
 def test_a_program_that_was_never_joined_has_nothing_to_leave():
     assert hx.distributed.shutdown() is None
     assert in_new_process("import sys, handlax as hx; hx.distributed; print('jaxlib' in sys.modules)") == "False"
+
+
+def test_failures_of_the_client_are_errors_of_handlax(monkeypatch):
+    def key_value_try_get(key):
+        raise processes.RuntimeFailure(f"NOT_FOUND: Config key {key} not found.")
+
+    client = SimpleNamespace(key_value_try_get=key_value_try_get, key_value_set=lambda key, value: (key, value))
+    monkeypatch.setattr(processes, "_CURRENT", [SimpleNamespace(client=client)])
+    with pytest.raises(errors.JaxRuntimeError, match=r"^NOT_FOUND: Config key a not found\.") as caught:
+        hx.distributed.global_state.client.key_value_try_get("a")
+    assert isinstance(caught.value, errors.HandlaxError)
+    assert hx.distributed.global_state.client.key_value_set("a", value="b") == ("a", "b")
 
 
 def test_a_process_that_is_alone_is_the_first_of_one():

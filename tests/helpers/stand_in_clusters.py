@@ -129,7 +129,7 @@ for name in ("get_distributed_runtime_client", "get_distributed_runtime_service"
 '''
 
 # Of localhost, made by ``openssl req -x509 -newkey ec`` for a hundred years.
-_CERTIFICATE = """\
+CERTIFICATE = """\
 -----BEGIN CERTIFICATE-----
 MIIBmzCCAUGgAwIBAgIUCi96BCXHYATqf/3CtdnmsF3kU0cwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyOTE1NTUyN1oYDzIxMjYxMTA1
@@ -142,7 +142,7 @@ zj0EAwIDSAAwRQIgfm4jf+SeOSswXvhdOIUpLtQMg1iivFiDgDPUZau13akCIQD9
 +PHsrPCsX6cqwTVEXeRbv3DOdoHsbvtNrSrRlKo3Eg==
 -----END CERTIFICATE-----
 """
-_KEY = """\
+KEY = """\
 -----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgVxL0IOXHIijLjWjl
 sv5BdfQXrtuBK756rHxpNB/u+OKhRANCAAQXUEbFF0ELXVy+WHRKdtZCW93wcZr8
@@ -166,8 +166,8 @@ class Kubernetes:
         self.machine = machine
         self.account = machine.folder / "account"
         self.account.mkdir()
-        for name, text in {"namespace": "default", "token": self.pod["serviceAccountName"], "ca.crt": _CERTIFICATE,
-                           "sitecustomize.py": _POD, "key": _KEY}.items():
+        for name, text in {"namespace": "default", "token": self.pod["serviceAccountName"], "ca.crt": CERTIFICATE,
+                           "sitecustomize.py": _POD, "key": KEY}.items():
             (self.account / name).write_text(text)
         self.port = free_port()
 

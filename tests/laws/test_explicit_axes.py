@@ -84,9 +84,17 @@ PROGRAMS = {
     "indexing": (lambda x, i: x[i], [(M, None, "b"), (data(4, "int32"), "a")], ["f32[4@a,4@b]"]),
     "updates": (lambda x, u: (x.at[0].set(1.0), x.at[hnp.array([0, 1])].add(u)), [_A, (M[:2], None, "a")],
                 ["f32[8,4@a]", "f32[8,4@a]"]),
+    "updates of single rows": (lambda x: (x.at[1].set(0.0), x.at[1].add(x[0]), x.at[1, 2].set(x[0, 1])), [AB],
+                               ["f32[8@a,4@b]"] * 3),
+    "rolls": (lambda x: (hnp.roll(x, 3, 0), hnp.roll(x, (1, -1), (0, 1)), hnp.roll(x, hnp.argmax(x[0]), 0)), [AB],
+              ["f32[8@a,4@b]"] * 3),
+    "grad of updates": (hx.grad(SQUARE(lambda x: hnp.roll(x.at[1].set(x[2]), 1, 0))), [A_], ["f32[8@a,4]"]),
     "broadcast": (lambda x: (hnp.broadcast_to(x, (8, 4)), lax.broadcast_in_dim(x, (8, 4), (1,), out_sharding=P("a"))),
                   [(M[0], "b")], ["f32[8,4@b]", "f32[8@a,4]"]),
     "softmax": (lambda x: (nn.softmax(x, -1), nn.logsumexp(x, -1)), [AB], ["f32[8@a,4@b]", "f32[8@a]"]),
+    "triangles": (lambda x: (hnp.tril(x), hnp.triu(x, 1)), [AB], ["f32[8@a,4@b]"] * 2),
+    "lanes that move": (hx.vmap(lambda r: lax.ppermute(r, "i", [(0, 1), (1, 5)]), axis_name="i"), [AB],
+                        ["f32[8@a,4@b]"]),
     "one hot": (lambda i: nn.one_hot(i, 5), [(data(8, "int32"), "a")], ["f32[8@a,5]"]),
     "convolution": (lambda x, w: lax.conv_general_dilated(x, w, (1,), "SAME"), [(IMAGE, "a"), (data((2, 3, 3)),)],
                     ["f32[8@a,2,8]"]),
@@ -222,6 +230,16 @@ def test_a_body_that_sees_one_axis_has_types_that_state_the_cuts_along_others():
             assert {*found} == {text} and tell(y) == "f32[8@a,4@b]" and y.tolist() == (2 * M).tolist()
 
 
+def test_results_have_an_entry_for_each_dimension():
+    with hx.set_mesh(MESH):
+        x, key = cut(M, "a"), hx.device_put(hx.random.key(0), hx.NamedSharding(MESH, P()))
+        assert hx.jit(lambda x: x.sum(0, keepdims=True))(x).sharding.spec == P(None, None)
+        assert hnp.ones((2, 2)).sharding.spec == P(None, None) and hx.jit(hnp.sin)(M).sharding.spec == P(None, None)
+        assert hx.jit(lambda k: hx.random.fold_in(k, 1))(key).sharding.spec == P()
+        assert hx.jit(hx.random.split)(key).sharding.spec == P(None)
+        assert hx.eval_shape(lambda x: 2 * x, x).sharding.spec == P("a", None)
+
+
 def test_values_over_two_meshes_do_not_meet():
     other = MESH.update(axis_types=(AxisType.Explicit, AxisType.Auto))
     x, y = cut(M, "a"), hx.device_put(M, hx.NamedSharding(other, P("a")))
@@ -231,12 +249,9 @@ def test_values_over_two_meshes_do_not_meet():
             hx.jit(f)(x, y)
 
 
-def test_what_is_cut_has_equal_parts_and_partial_sums_are_refused():
+def test_what_is_cut_has_equal_parts():
     with pytest.raises(ShapeMismatch, match=r"reshard: dimension 0 of x must be a multiple of 2, .* got size 3"):
         hx.jit(lambda: hx.reshard(hnp.ones((3, 4)), hx.NamedSharding(MESH, P("a"))))()
-    for partial in ("unreduced", "reduced"):
-        with pytest.raises(BadArgument, match=f"whole sums on every device, got .*{partial}={{'a'}}"):
-            P("b", **{partial: {"a"}})
 
 
 def test_an_operation_of_the_users_has_a_rule_or_is_refused():

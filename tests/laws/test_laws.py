@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import math
 import pathlib
 import re
@@ -19,7 +18,7 @@ from handlax.effects.core.operation import OPERATIONS, Operation
 from handlax.effects.operations.elementwise.conversion import ConvertElementType
 from handlax.testing import OPERATION_LAWS, Inapplicable
 from handlax.testing.operation_checks import NUMBERS
-from handlax.testing.operation_laws import LANE_COUNT, NARROW, lacking_rules
+from handlax.testing.operation_laws import LANE_COUNT, NARROW, Together, lacking_rules
 from handlax.testing.strategies.domains import elementwise_shapes
 
 FAMILIES = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("inputs_*.py"))
@@ -91,18 +90,28 @@ def examples(case, law, *, dtypes=None, all_pairs=True):
 
 
 def check(kind, laws, all_pairs):
-    """Check laws of all cases of an operation, by all examples, or by those that are dealt to each case.
+    """Check laws of all cases of an operation, by all examples, or by those that are dealt to each case; those laws for
+    which operations are compiled, of all cases together.
 
     That transformations commute is then checked of some of the cases, if there are many.
     """
     some = CASES_OF[kind][:: len(CASES_OF[kind]) // 8 | 1]  # of flags, each is on and off
-    for case, law in itertools.product(CASES_OF[kind], laws):
-        if law.name == "commutes" and not all_pairs and case not in some:
+    for law in laws:
+        if law.reason({**kind.exempt, **lacking_rules(kind)}) is not None:
             continue
-        if law.reason({**kind.exempt, **lacking_rules(kind)}) is None and (dtypes := family(case, law)):
+        together = []
+        for case in some if law.name == "commutes" and not all_pairs else CASES_OF[kind]:
+            if not (dtypes := family(case, law)):
+                continue
             draws = examples(case, law, dtypes=dtypes if all_pairs else dealt(case, law), all_pairs=all_pairs)
+            if isinstance(law.check, Together):
+                together += [(case.op, operands) for operands in draws]
+            else:
+                with suppress(Inapplicable):
+                    law.check(case.op, [*draws])
+        if together:
             with suppress(Inapplicable):
-                law.check(case.op, [*draws])
+                law.check.of_cases(together)
 
 
 @pytest.mark.parametrize("kind", CASES_OF, ids=lambda kind: kind.name)

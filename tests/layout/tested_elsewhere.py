@@ -97,9 +97,6 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("interpreters/differentiation/test_partial_eval.py", NESTS), "partial evaluation of operations with bodies"),
     "interpreters/differentiation/reinstallation.py": (
         ("interpreters/differentiation/test_deferred_rules.py",), "how every deferred rule is evaluated"),
-    "interpreters/differentiation/transpose_bodies.py": (
-        (NESTS, "interpreters/core/test_body_transform.py"), "the adjoint of operations with bodies"),
-    "interpreters/handlers/installation.py": (("interpreters/handlers/test_handle.py",), "what handle installs"),
     "interpreters/inspection/body_iterations.py": (
         ("interpreters/inspection/test_stepper.py",), "steps into loops and branches"),
     "interpreters/inspection/compare_runs.py": (

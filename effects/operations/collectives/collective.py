@@ -45,6 +45,7 @@ from ..elementwise.comparison import eq, select
 from ..elementwise.complex_parts import complex, imag, real
 from ..elementwise.conversion import bitcast_convert_type, convert
 from ..foundations.shapes import ReduceSum, broadcast, move_axis, need_dtype, reduce_sum, reshape, zeros
+from ..foundations.sharding_constraint import hide, reveal
 from ..indexing.dynamic_slicing import dynamic_index_in_dim
 from ..manipulation.creation import iota
 from ..manipulation.slicing import axis_at, index_in_dim, insert
@@ -477,7 +478,8 @@ class Ppermute(Collective):
     def collective(op, axis, size, dims, x):
         source = np.full(size, size)
         source[[t for _, t in op.pairs]] = [s for s, _ in op.pairs]
-        return rows(axis_at(x, dims[0], 0, size), source, mode="fill", fill_value=0), 0
+        lanes = axis_at(x, dims[0], 0, size)
+        return reveal(rows(hide(lanes), source, mode="fill", fill_value=0), lanes.type.cut), 0
 
     meets_all = True
     lower = collective_permute
@@ -522,8 +524,7 @@ class Pvary(Collective):
         return operands | frozenset(self.axes)
 
     def transpose(op, ct, x):
-        copied = tuple([axis for axis in op.axes if axis not in x.varying])
-        return perform(Psum(copied), ct) if copied else ct
+        return ct  # unreduced along the axes
 
     def collective(op, axis, size, dims, x):
         return beside(op.without(axis)[0], x, dims[0])

@@ -11,6 +11,7 @@ from ...base.stack import perform
 from ...core.arrays import as_array
 from ...core.named_axes import SizedAxis, axis_tuple, bound_axes, tracked
 from ...core.varying import vary
+from ...trees.pytrees import leaves
 from ...trees.pytrees import map as tree_map
 from ...types.dtypes import int32, is_bool
 from ..elementwise.conversion import convert
@@ -74,12 +75,13 @@ def all_gather(
 
     With groups, the lanes of the own group, in its order.
     Args:
-        to: "invarying": the type of the result tells that it is the same on all devices of the axes.
+        to: "invarying": the type of the result tells that it is the same on all devices of the axes; "reduced": it is,
+            and ``out_specs=P(reduced={axis})`` says so.
     Raises: BadArgument: there is no such dimension, groups differ in size, or with groups a result is to be the same
     in all lanes. UnboundAxis: nothing binds a name.
     """
     axes, groups, size = equal_groups("all_gather", axis_name, axis_index_groups)
-    need_one_of("all_gather: to", to, ("varying", "invarying"))
+    need_one_of("all_gather: to", to, ("varying", "invarying", "reduced"))
     if to == "invarying" and groups is not None:
         raise BadArgument("all_gather: to='invarying' needs the lanes of all groups.", hint="leave the groups out.")
 
@@ -215,14 +217,25 @@ def pgather(src: Any, idx: Any, axes: Any) -> Any:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """``x`` as a value that varies along the named axes of a mesh: ``to="varying"``, on every leaf.
+    """``x`` as a value that varies along the named axes of a mesh, on every leaf.
 
     Each device has a copy; the cotangent is the sum of the copies' cotangents. Operations cast their operands
-    themselves; this is needed where types must agree, as for the initial carry of a loop. Raises: BadArgument: another
-    ``to``. UnboundAxis: nothing binds a name.
+    themselves; this is needed where types must agree, as for the initial carry of a loop.
+
+    Args:
+        to: "varying"; "reduced", which is the same; or "unreduced", of what varies: the devices have partial sums, as
+            ``out_specs=P(unreduced={axis})`` says of a result. Within ``shard_map`` both are values that vary.
+    Raises: BadArgument: another ``to``, or an unreduced value does not vary. UnboundAxis: nothing binds a name.
     """
-    if to != "varying":
-        raise BadArgument(f"pcast: values can be cast to='varying', got {to!r}.", hint="psum makes them invariant.")
+    need_one_of("pcast: to", to, ("varying", "reduced", "unreduced"))
+    axes = tracked(bound_axes("pcast", axis_name))
+    if to == "unreduced":
+        for leaf in map(as_array, leaves(x)):
+            if not axes <= leaf.type.varying:
+                raise BadArgument(
+                    f"pcast: partial sums are values that vary along {axis_name!r}, got {leaf.type}.",
+                    hint="a value that is the same on all devices is a whole sum.",
+                )
     return _cast("pcast", x, axis_name)
 
 

@@ -93,14 +93,14 @@ Neg = elementwise(
     rounding="correct", doc="``y[i] = -x[i]``; unsigned integers wrap around.",
 )
 Add = elementwise(
-    "add", ANY, np.add, arity=2, jvp=_jvp_sum,
+    "add", ANY, np.add, arity=2, jvp=_jvp_sum, linear_in=slice(None),
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(ct, (x, y)[wrt]), lower="add",
     rounding="sum",
     doc="``z[i] = x[i] + y[i]``; of booleans ``or``.\n\n    Shapes: equal but for sizes 1, or rank 0; one dtype. "
     "Integers wrap around.",
 )
 Sub = elementwise(
-    "sub", NUMERIC, np.subtract, arity=2, jvp=_jvp_sum,
+    "sub", NUMERIC, np.subtract, arity=2, jvp=_jvp_sum, linear_in=slice(None),
     transpose=lambda op, ct, x, y, *, wrt: unbroadcast(ct, x) if wrt == 0 else unbroadcast(neg(ct), y),
     lower="subtract", rounding="sum",
     doc="``z[i] = x[i] - y[i]``.\n\n    Shapes: equal but for sizes 1, or rank 0; one dtype. "
@@ -147,7 +147,7 @@ def _jet_quotient(op, series, count):
 
 Div = elementwise(
     "div", NUMERIC, with_narrow(_divide, np.divide, NUMERIC - FLOATING), arity=2,
-    jvp=_jvp_quotient, jet=_jet_quotient,
+    jvp=_jvp_quotient, jet=_jet_quotient, linear_in=slice(1),
     transpose=lambda op, ct, x, y: unbroadcast(div(ct, y), x), lower="divide",
     costly=True, doc="``z[i] = x[i] / y[i]``; of integers towards zero, and -1 where ``y[i] == 0``.",
 )

@@ -133,6 +133,7 @@ class SelectN(Elementwise):
         return array_type(shape or which.shape, first.dtype, weak)
 
     sharding_rule = equally
+    linear_in = slice(1, None)
 
     def evaluate(op, which, *cases):
         return _chosen_case(which, *cases)

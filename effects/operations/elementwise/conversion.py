@@ -35,6 +35,10 @@ class ConvertElementType(Elementwise):
     dtypes = dtypes.ANY
     exempt = {"jvp": "between real and integer dtypes it is a step function; between inexact ones it is linear"}
 
+    @property
+    def linear_in(op):  # type: ignore[override]
+        return slice(None) if dtypes.is_inexact(op.dtype) else slice(0)
+
     def result_type(op, x):  # type: ignore[override]
         if isinstance(x.dtype, dtypes.ExtendedDType) or isinstance(op.dtype, dtypes.ExtendedDType):
             raise DTypeMismatch(f"convert_element_type: no conversion from {x} to {op.dtype}.")

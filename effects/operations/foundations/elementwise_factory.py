@@ -140,6 +140,7 @@ def elementwise(
     jet: Callable[..., Any] | None = None,
     rounding: str = "loose",
     costly: bool = False,
+    linear_in: slice | None = None,
     exempt: dict[str, str] | None = None,
     doc: str | None = None,
 ) -> type[Operation]:
@@ -166,7 +167,7 @@ def elementwise(
     namespace = {
         "__slots__": (), "__module__": module, "__doc__": doc or f"{name}, elementwise.", "name": name, "arity": arity,
         "dtypes": frozenset(dtypes), "memo": Memo(), "rounding": rounding, "costly": costly,
-        "exempt": exempt or {},
+        "linear_in": linear_in, "exempt": exempt or {},
     }
     named = frozenset(dtypes)
     if not named & FOUR_BITS and named & INTEGER:

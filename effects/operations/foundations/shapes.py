@@ -201,6 +201,15 @@ class ReduceSum(UfuncReduction):
     ufunc, stablehlo = np.add, "add"
     jvp = linear
 
+    @property
+    def summed_dims(op):
+        return (op.axes,)
+
+    def of_parts(op, x):
+        """The sums of each part of the dimensions summed over."""
+        gone = sorted([k for d in op.axes for k in x.inner[d]])
+        return reduce_sum(x.array, tuple(gone)), [k - sum([g < k for g in gone]) for k in x.lanes]
+
     def transpose(op, ct, x):
         return broadcast_along(ct, x.shape, op.axes)
 

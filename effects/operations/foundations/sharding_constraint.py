@@ -18,7 +18,7 @@ from ...core.arrays import ConcreteArray, concrete
 from ...core.columns import data_movement, linear
 from ...core.operation import operation
 from ...sharding.named_sharding import NamedSharding
-from ...sharding.partition_spec import UNCONSTRAINED, PartitionSpec
+from ...sharding.partition_spec import UNCONSTRAINED
 from ...types.array_type import ArrayType
 
 
@@ -35,7 +35,8 @@ class ShardingConstraint:
 
     def result_type(op, x):
         taken = {axis for binding in current().scope if binding.mesh is not None for axis, _ in binding.axes}
-        found = [axis for axis in op.sharding.spec.axes if axis in taken]
+        spec = op.sharding.spec
+        found = [axis for axis in (*spec.axes, *spec.summed_axes) if axis in taken]
         if found:
             raise BadArgument(
                 f"with_sharding_constraint: inside of shard_map over {found[0]!r} a value has no parts along it, "
@@ -54,7 +55,7 @@ class ShardingConstraint:
     def of_placed_lanes(op, d, axes, x):
         """The same of all lanes, which stand in dimension ``d`` and are cut along these axes of the mesh."""
         spec = [*op.sharding.spec, *[None] * (d - len(op.sharding.spec))]
-        cut = op.sharding.with_spec(PartitionSpec(*spec[:d], axes, *spec[d:]))
+        cut = op.sharding.with_spec(op.sharding.spec.update((*spec[:d], axes, *spec[d:])))
         return perform(replace(op, sharding=cut), x)
 
     jvp = linear
@@ -78,7 +79,7 @@ def reveal(x: Any, cut: NamedSharding | None) -> Any:
     before = x.type.cut
     if before == cut:
         return x
-    if type(x) is ConcreteArray and cut is not None and cut.hides:
+    if type(x) is ConcreteArray and cut is not None and cut.hides and not (before and before.unreduced):
         return concrete(x.type.cut_by(cut), x._value, x._buffer)
     return perform(ShardingConstraint(cut or before.with_spec([None] * len(x.type.shape))), x)
 

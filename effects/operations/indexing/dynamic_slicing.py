@@ -15,7 +15,7 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, as_arrays, scalar
 from ...core.columns import BATCH, data_movement, linear_in, zeros_like
 from ...core.operation import operation, shared
-from ...sharding.sharding_rules import equally, sliced
+from ...sharding.sharding_rules import sliced, updated
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.extent import fits
@@ -114,7 +114,7 @@ class DynamicUpdateSlice:
             raise ShapeMismatch(f"dynamic_update_slice: the update must fit into the operand, got {u} for {x}.")
         return array_type(x.shape, x.dtype, x.weak and u.weak)
 
-    sharding_rule = equally
+    sharding_rule = updated
 
     def evaluate(op, x, u, *starts):
         y = np.array(x)

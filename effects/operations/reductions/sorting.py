@@ -97,7 +97,7 @@ def _ordered_bits(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return total_order(x).view(np.uint32) ^ np.uint32(1 << 31)
 
 
-def _comparisons(op, operands, results):
+def comparisons(op, operands, results):
     """About n log n comparisons."""
     size = operands[0].size
     return size * max(size.bit_length(), 1)
@@ -150,7 +150,7 @@ class Sort:
         ys = emit.ops("sort", *xs, types=[x.type for x in xs], attributes=attributes, regions=region)
         return [emit.convert(y, x.type.dtype) for x, y in zip(packed, ys)]
 
-    flops = _comparisons
+    flops = comparisons
 
 
 def _precedes(emit: Any, pairs: Sequence[Any]) -> Any:
@@ -220,7 +220,7 @@ class OrderStatistics:
         """The elements at the positions."""
         return concatenate([slice_in_dim(y, i, i + 1, axis=op.dimension) for i in op.positions], op.dimension)
 
-    flops = _comparisons
+    flops = comparisons
 
 
 # (values, indices): the k largest elements along an axis in descending order, of equal ones the first
@@ -269,7 +269,7 @@ class TopK:
         both = emit.top_k(x if last else emit.transpose(x, order), op.k)
         return both if last else [emit.transpose(y, back) for y in both]
 
-    flops = _comparisons
+    flops = comparisons
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:

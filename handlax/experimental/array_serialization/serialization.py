@@ -142,7 +142,7 @@ async def async_deserialize(
     if isinstance(in_type, ShapeDtypeStruct):
         dtype = in_type.dtype if dtype is None else dtype
         in_type = in_type.sharding
-    sharding = in_type.row_major_sharding("async_deserialize") if isinstance(in_type, Format) else in_type
+    sharding = in_type.sharding if isinstance(in_type, Format) else in_type
     if not isinstance(sharding, Sharding):
         raise UnknownSharding(f"async_deserialize: a sharding is needed, got {sharding!r}.",
                               hint="NamedSharding(mesh, P()).")
@@ -163,7 +163,7 @@ async def async_deserialize(
         return data.astype(wanted)
 
     parts = dict(zip(places, await asyncio.gather(*map(part, places))))
-    return make_array_from_callback(shape, sharding, lambda index: parts[bounds(index, shape)])
+    return make_array_from_callback(shape, in_type, lambda index: parts[bounds(index, shape)])
 
 
 class BytesInFlight:
@@ -249,8 +249,8 @@ class AsyncManager:
                 on_commit_callback()
 
         def finish() -> None:
-            together(f"{name}/written", lambda: [promise.result() for promise in promises])
-            together(f"{name}/committed", call_back)
+            together(lambda: [promise.result() for promise in promises], f"{name}/written")
+            together(call_back, f"{name}/committed")
 
         thread = ThreadPoolExecutor(1, "handlax array_serialization")
         self._writing = thread.submit(finish)

@@ -9,10 +9,12 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, ShapeMismatch, whole_number
 from ...effects.core.arrays import Array, Box, as_array
+from ...effects.core.columns import zeros_like
 from ...effects.operations.elementwise.comparison import eq, ge, select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
+from ...effects.operations.foundations.sharding_constraint import reveal
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.creation import broadcasted_iota, iota
 from ...effects.types import dtypes
@@ -89,7 +91,7 @@ def _part(m: Any, k: int, lower: bool, where: str) -> Any:
     mask = _compared(ge, shape[-2:], k if lower else k - 1)
     if len(shape) > 2:
         mask = shapes.broadcast(mask, shape)
-    zeros = shapes.full(x.type, 0)
+    mask, zeros = reveal(mask, x.type.cut and x.type.cut.whole), zeros_like(x)
     return select_n(mask, zeros, x) if lower else select_n(mask, x, zeros)
 
 

@@ -45,6 +45,7 @@ from ...effects.operations.manipulation.slicing import Rev, Slice
 from ...effects.types import dtypes
 from ...effects.types.extent import Extent, positive, single, unbound
 from ...effects.types.parts_of_axes import ceiling_divided, part_of
+from ...lowering.arrays.device_put import put_like
 from .creation import asarray
 from .joining_splitting import joined_along, leaves
 
@@ -484,7 +485,7 @@ def gathered(
     rest = [n for d, n in enumerate(shape) if d not in dims]
     result = (*rest[:at], *outer, *rest[at:])
     if not prod(result):
-        return shapes.full(y.type.update(shape=result), 0)
+        return put_like(shapes.full(y.type.update(shape=result), 0), y)
     if any([not n for n in sizes]) and mode is not FILL:
         raise BadIndex(f"index: there is nothing to read on an axis of size 0, got {y.type}.")
     index, known = vectors(arrays, outer)

@@ -27,6 +27,7 @@ from ...effects.operations.indexing.gather_windows import GatherDimensionNumbers
 from ...effects.operations.manipulation import slicing
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, promote
 from ...interpreters.core.eager_programs import programs
+from ...lowering.arrays.device_put import put_like
 from .argument_conversion import no_out, rows_of
 from .index_arrays import flatnonzero, known, need_known, where
 from .index_reading import FILL, INT32, gathered, limited, mode_of, on_host, positions, reader, wrapped
@@ -87,7 +88,7 @@ def take_along_axis(
         left = mode_of(mode, FILL)
     made = broadcast_shape("take_along_axis", (*x.shape[:axis], 1, *x.shape[axis + 1 :]), i.shape)
     if not prod(made):
-        return shapes.full(x.type.update(shape=made), 0)
+        return put_like(shapes.full(x.type.update(shape=made), 0), x)
     return _along(x, as_array(i), axis, left, fill_value)
 
 

@@ -23,6 +23,7 @@ from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.operand_promotion import broadcast_shape, broadcast_shapes
 from ...effects.operations.manipulation.rearranging import completed
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
+from ...effects.sharding.sharding_rules import entries_of
 from ...effects.types.extent import Extent
 from ...effects.types.lengths import read
 from ...effects.types.sized import extents_in
@@ -369,11 +370,13 @@ def _roll(x: Any, step: Any, axis: int) -> Any:
         return x[(*(slice(None),) * axis, source)]
     if isinstance(step, Array) and not isinstance(step, ConcreteArray):
         step = index_holding(step, 2 * size) % size
-        return dynamic_slice_in_dim(perform(Concatenate(axis), x, x), size - step, size, axis)
-    step = int(step) % size
-    if not step:
-        return x
-    return perform(Concatenate(axis), *slicing.split(x, (size - step, step), axis)[::-1])
+    else:
+        step = int(step) % size
+        if not step:
+            return x
+        if entries_of(x.type)[axis] is None:
+            return perform(Concatenate(axis), *slicing.split(x, (size - step, step), axis)[::-1])
+    return dynamic_slice_in_dim(perform(Concatenate(axis), x, x), size - step, size, axis)
 
 
 programs(globals(), direct=("ndim", "ravel", "shape", "size"))

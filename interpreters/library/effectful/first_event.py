@@ -29,7 +29,7 @@ from ....effects.trees.registration import register_dataclass
 from ....effects.types.array_type import ArrayType, array_type
 from ....effects.types.dtypes import ExtendedDType, float32, int32, itemsize_bits, uint32
 from ...core.state_flow import StateFlow
-from ...handlers.state_movements import CarriedState, Movement
+from ...handlers.state_movements import PARALLEL, CarriedState, Movement
 
 PAYLOAD = 16  # uint32 words of a payload, unless a handler makes room for more
 LANE = array_type((), int32)
@@ -155,25 +155,28 @@ class FirstEventMovement(Movement):
     __slots__ = ()
 
     def flow(self, run: Any, op: HigherOrder) -> StateFlow:
-        return FirstEventInLanes(run.current, op.length) if op.runs == "lanes" else CarriedState(run)
+        return FirstEventInLanes(run.current, op) if op.runs in PARALLEL else CarriedState(run)
 
 
 class FirstEventInLanes(StateFlow):
-    """How the first event crosses lanes that perform effects: each lane starts without event, with its index."""
+    """How the first event crosses lanes that perform effects, or the devices of a mesh: each starts without event, with
+    its index.
+    """
 
     stacked = True
 
-    def __init__(self, state: EventState, length: int):
+    def __init__(self, state: EventState, op: HigherOrder):
         self.state = state
+        self.varying = frozenset(op.lanes_of_all)
         self.event = [name for name in state if name != "lanes"]
-        self.operands = (iota(int32, length),)
+        self.operands = (iota(int32, op.length),)
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = {name: zeros_like(self.state[name].type) for name in self.event}
         run.current["lanes"] = (*self.state["lanes"], values[0])
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
-        return [run.current[name] for name in self.event], None
+        return self.vary([run.current[name] for name in self.event]), None
 
     def after(self, run: Any, values: Sequence[Any], structure: Any) -> None:
         of_lanes = dict(zip(self.event, values))

@@ -124,6 +124,7 @@ class DivergedStream(StateFlow):
         elif op.stacks:
             self.operands = (random_fold_in(key, iota(uint32, op.length)),)
         self.stacked = op.stacks
+        self.varying = frozenset(op.lanes_of_all)
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
         run.current = Stream(random_fold_in(*values), entered=values) if self.in_carry else Stream(values[0])

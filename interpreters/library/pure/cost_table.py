@@ -56,24 +56,24 @@ class Seconds(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """The cost of a program for one device, before any fusion by a compiler.
+    """The cost of a program for one device.
 
-    The body of a ``shard_map`` counts as one device executes it. Everything outside counts as if unsharded, since how
-    the compiler partitions it is not known.
+    The body of a ``shard_map`` counts as one device executes it, and the rest as if unsharded, before any fusion by a
+    compiler. Where the compiler divides arrays, ``costs`` counts the operations of its program for one device.
 
     Attributes:
-        classes: by the mesh axes of the enclosing ``shard_map``s and the operation's name.
+        classes: by the mesh axes over which it is executed and the operation's name.
         sent: by mesh axis and the name of the collective.
         assumed: the assumptions that make the numbers bounds or estimates; empty if they are exact.
         scopes: by the names of the enclosing ``named_scope``s, outermost first.
-        memory: what a device holds at once when XLA has compiled the program, by ``costs``.
+        memory: what a device holds at once, by ``costs``; None in a tally, since it is no sum over operations.
     """
 
     classes: PMap[tuple[tuple[SizedAxis, ...], str], OperationCost] = pmap()
     sent: PMap[tuple[SizedAxis, str], LinkCost] = pmap()
     assumed: frozenset[str] = frozenset()
     scopes: PMap[tuple[str, ...], OperationCost] = pmap()
-    memory: MemoryCost = MemoryCost()
+    memory: MemoryCost | None = None
 
     @property
     def flops(self) -> int:

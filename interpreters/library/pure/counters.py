@@ -1,7 +1,7 @@
 """The cost of a program: floating-point operations, bytes read and written, and bytes sent along axes of a mesh.
 
-costs(f)(x)        computed from the program, which is not executed
-measure(f)(x)      summed during execution: exact for loops of unknown length and for branches too
+cost_counter      tallies them from a program, which is not executed
+measure(f)(x)     sums them during execution: exact for loops of unknown length and for branches too
 """
 
 from __future__ import annotations
@@ -23,13 +23,10 @@ from ....effects.core.operation import result_type
 from ....effects.operations.elementwise.arithmetic import add
 from ....effects.types.dtypes import int64
 from ...analysis.flops import flops as flops_of
-from ...analysis.peak_memory import peak_memory
-from ...handlers.default_clauses import with_defaults
 from ...handlers.handle import handle
 from ...handlers.handler import Handler, handler
 from ...handlers.state_movements import tally
 from ...handlers.static_tally import tally_program
-from ...transformations.make_program import trace
 from .cost_table import Costs, LinkCost, OperationCost, either, repeated, then
 
 
@@ -72,37 +69,6 @@ def _counter(mesh: Any, axes: tuple[SizedAxis, ...]) -> Handler:
 
 cost_counter = _counter(None, ())
 """Tallies the cost of all pure operations: ``handle(cost_counter, Costs())(f)(x) == (costs, f(x))``."""
-
-
-def costs(f: Callable[..., Any]) -> Callable[..., Costs]:
-    """``costs(f)(*args)`` is what ``f`` costs on arguments of these types; it is traced, and nothing is executed.
-
-    A contraction costs two FLOPs per multiplication, an elementwise operation one per element, data movement none.
-    An effect costs what its default clause does. Loops of known length count every iteration. Within ``shard_map`` the
-    costs are those of one device, and where devices meet, what it sends along each axis of the mesh: by the ``traffic``
-    rules of collectives.
-    ``costs(f)(*args).memory`` is what a device holds at once, as XLA would plan it.
-    ``costs(f)(*args).by_scope()`` has the costs of each ``named_scope``, such as a layer of a model.
-
-    Args:
-        f: a function, or a program. Its arguments may be types, and its meshes abstract ones.
-
-    >>> from handlax import numpy
-    >>> print(costs(lambda x: numpy.sin(x) @ x)(numpy.ones(3)))
-    operations   number  flops  bytes
-    dot_general       1      6     28
-    sin               1      3     24
-    all               2      9     52
-    """
-    need_function("costs", f)
-
-    @wraps(f)
-    @unnamed_boundary
-    def counted(*args: Any, **kwargs: Any) -> Costs:
-        program = with_defaults(trace(f, args, kwargs, label="costs").program)
-        return tally_program(cost_counter, program)._replace(memory=peak_memory(program))
-
-    return counted
 
 
 def measure(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import itertools
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +19,27 @@ NUMPY_KNOWS = ["bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "ui
                "complex64", "complex128"]
 NUMPY_LACKS = ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
 READ_ONLY, COPIED = 1, 2
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python asks classes written in Python for buffers since 3.12")
+def test_python_reads_an_array_as_a_buffer():
+    for dtype in NUMPY_KNOWS:
+        for x in (X.astype(dtype), X[0, 1:2].reshape(()).astype(dtype), X[:0].astype(dtype)):
+            for y in (hnp.asarray(x), hx.device_put(x, hx.devices()[1])):
+                view = memoryview(y)
+                assert view.readonly and view.tobytes() == x.tobytes() and view.shape == x.shape
+    cut = hx.device_put(X.T, hx.NamedSharding(hx.make_mesh((4,), ("a",)), hx.P("a")))
+    assert bytes(cut) == X.T.tobytes()
+    y, kept = hnp.asarray(X) * 1, memoryview(hnp.asarray(X) * 1)
+    view = memoryview(y)
+    assert hx.jit(lambda x: x + 1, donate_argnums=0)(y).tolist() == (X + 1).tolist()
+    assert view.tobytes() == kept.tobytes() == X.tobytes()
+    for dtype in NUMPY_LACKS:
+        with pytest.raises(BufferError, match=f"must have the dtype, got {dtype}"):
+            memoryview(hnp.asarray(X, dtype))
+        assert np.asarray(hnp.asarray(X, dtype)).dtype == dtype
+    with pytest.raises(errors.DTypeMismatch, match="random keys"):
+        memoryview(hx.random.key(0))
 
 
 class DLTensor(ctypes.Structure):

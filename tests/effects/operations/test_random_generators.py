@@ -10,6 +10,7 @@ import handlax as hx
 from handlax import random
 from handlax.effects.operations import random_blocks
 from handlax.interpreters.core.record import record
+from handlax.lowering.compile.placement import over
 from handlax.lowering.compile.stablehlo_modules import lower_program
 
 GENERATORS = ("threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg", "unsafe_rbg")
@@ -144,5 +145,5 @@ def test_a_chain_of_keys_compiles_to_a_program_linear_in_its_length(impl):
 @pytest.mark.parametrize(("platform", "stored"), [("cpu", True), ("cuda", False)])
 def test_words_are_stored_where_kernels_run_one_after_the_other(platform, stored):
     program = record(lambda key: [random.bits(key, (5,))], [random.key(0).type])
-    text = lower_program(program, "f", mesh=hx.sharding.AbstractMesh((2,), ("i",)), platform=platform).text
+    text = lower_program(program, "f", placement=over(hx.sharding.AbstractMesh((2,), ("i",))), platform=platform).text
     assert ("optimization_barrier" in text) == stored

@@ -52,7 +52,21 @@ def test_what_is_no_entry(entry):
         P("a", entry)
 
 
-def test_partial_sums_are_refused():
+def test_axes_along_which_a_value_is_summed():
     assert P("a").unreduced == P("a").reduced == frozenset()
-    with pytest.raises(hx.errors.BadArgument, match="whole sums"):
-        P("a", unreduced={"b"})
+    spec = P("a", unreduced={"c", "b"}, reduced={"d"})
+    assert repr(spec) == "P('a', unreduced={'b', 'c'}, reduced={'d'})" and spec.summed_axes == {"b", "c", "d"}
+    assert spec.dual == P("a", unreduced={"d"}, reduced={"b", "c"}) and spec.dual.dual == spec and P("a").dual == P("a")
+    assert spec != P("a") and copy.deepcopy(spec) == spec == pickle.loads(pickle.dumps(spec))
+    assert spec.restricted({"b"}) == P(None, unreduced={"b"}) and spec.update(reduced=()) == spec.update(None, None, ())
+    assert spec + (None,) == P("a", None, unreduced={"b", "c"}, reduced={"d"}) == spec + P(None)
+
+
+@pytest.mark.parametrize(("sums", "found"), [
+    ({"unreduced": {"a"}}, "either cut, unreduced or reduced"), ({"reduced": {"a"}}, "either cut"),
+    ({"unreduced": {"b"}, "reduced": {"b"}}, "either cut"), ({"reduced": "b"}, "reduced must be a set of names"),
+    ({"unreduced": {None}}, "unreduced must be a set of names"),
+])
+def test_an_axis_stands_in_one_place(sums, found):
+    with pytest.raises(hx.errors.BadArgument, match=found):
+        P("a", **sums)

@@ -6,7 +6,15 @@ from handlax.effects.base.errors import RegistrationError, ShardingTypeError
 from handlax.effects.sharding.mesh import AbstractMesh, AxisType
 from handlax.effects.sharding.named_sharding import cut_over
 from handlax.effects.sharding.partition_spec import UNCONSTRAINED
-from handlax.effects.sharding.sharding_rules import ShardingRule, alike, cut_results, equally, reduced
+from handlax.effects.sharding.sharding_rules import (
+    ShardingRule,
+    alike,
+    cut_results,
+    equally,
+    reduced,
+    summed_axes,
+    updated,
+)
 from handlax.effects.types.array_type import array_type
 
 MESH = AbstractMesh((2, 4), ("a", "b"))
@@ -63,6 +71,15 @@ def test_whole_dimensions_join_with_any_unless_they_must_be_equal():
         result(equally(None, xs, results), xs, (8, 4))
 
 
+def test_a_single_row_that_replaces_one_is_whole():
+    x, results = typed((8, 4), "a", "b"), [array_type((8, 4), "float32")]
+    xs = [x, typed((1, 4), None, "b")]
+    assert result(updated(None, xs, results), xs, (8, 4)) == "f32[8@a,4@b]"
+    xs = [x, typed((2, 4), None, "b")]
+    with pytest.raises(ShardingTypeError, match="must be cut alike"):
+        result(updated(None, xs, results), xs, (8, 4))
+
+
 def test_a_reduced_dimension_is_dropped_and_numbers_are_beside_all():
     xs = [typed((8, 4), "a", "b")]
     assert result(reduced(Sum, xs, [array_type((4,), "float32")]), xs, (4,)) == "f32[4@b]"
@@ -75,3 +92,40 @@ def test_only_explicit_axes_are_in_types_and_whole_values_have_none():
     assert str(typed((8, 4), "a", "b", mesh=mixed)) == "f32[8@a,4]"
     assert typed((8, 4), None, "b", mesh=mixed) is array_type((8, 4), "float32")
     assert typed((8, 4), UNCONSTRAINED, mesh=AbstractMesh((2,), ("a",), (AxisType.Auto,))).cut is None
+
+
+def summed(operands, linear=(), contracts=False):
+    """The unreduced and the reduced axes of the results, of operands with these sums."""
+    types = [
+        array_type(shape, "float32", cut=cut_over(MESH, [None] * len(shape), **sums)) for shape, sums in operands]
+    found = summed_axes("f", types, lambda positions: tuple(positions) in linear, contracts)
+    return tuple(map(set, found))
+
+
+U, R, WHOLE = {"unreduced": {"a"}}, {"reduced": {"a"}}, {}
+
+
+@pytest.mark.parametrize(("operands", "options", "found"), [
+    ([((8,), U)], {"linear": [(0,)]}, ({"a"}, set())),
+    ([((8,), U), ((8,), U)], {"linear": [(0, 1)]}, ({"a"}, set())),
+    ([((8,), U), ((8,), R)], {"linear": [(0,)]}, ({"a"}, set())),
+    ([((8,), U), ((), WHOLE)], {"linear": [(0,)]}, ({"a"}, set())),
+    ([((8,), R), ((8,), R)], {}, (set(), {"a"})),
+    ([((8,), R), ((), WHOLE)], {}, (set(), {"a"})),
+    ([((8,), WHOLE), ((), R)], {}, (set(), set())),
+    ([((), R), ((), WHOLE)], {}, (set(), {"a"})), ([((), U), ((), WHOLE)], {"linear": [(0,)]}, ({"a"}, set())),
+    ([((8,), R), ((8,), WHOLE)], {"contracts": True}, (set(), set())),
+])
+def test_linear_operations_keep_partial_sums_and_all_keep_reduced_values(operands, options, found):
+    assert summed(operands, **options) == found
+
+
+@pytest.mark.parametrize(("operands", "found"), [
+    ([((8,), U)], "must be linear in partial sums"), ([((8,), U), ((8,), {"unreduced": {"b"}})], "must be linear"),
+    ([((8,), R), ((8,), WHOLE)], "must be reduced along the same axes"),
+    ([((), R), ((), {"reduced": {"b"}})], "must be reduced along the same axes"),
+])
+def test_sums_that_do_not_fit_are_errors(operands, found):
+    with pytest.raises(ShardingTypeError, match=f"f: .*{found}") as raised:
+        summed(operands)
+    assert "hx.reshard" in raised.value.hint

@@ -6,9 +6,9 @@ from helpers.saved_trees import same
 
 from handlax import errors
 from handlax import numpy as hnp
-from handlax.checkpoints import CheckpointManager
+from handlax.checkpoints import CheckpointManager, restore, save
 from handlax.checkpoints.contents import TABLE
-from handlax.checkpoints.saving import FolderLock
+from handlax.checkpoints.folder_lock import FolderLock
 
 
 def tree(step):
@@ -55,6 +55,7 @@ def test_what_killed_saves_and_removals_have_left_is_not_seen_and_is_removed(tmp
     lock = FolderLock(tmp_path / "2")
     lock.acquire()  # as by a save that goes on
     (tmp_path / "3").mkdir()
+    (tmp_path / "3" / lock.file.name).touch()
     with CheckpointManager(tmp_path, keep=3) as manager:
         assert manager.steps() == [0]
         manager.save(4, tree(4))
@@ -63,6 +64,53 @@ def test_what_killed_saves_and_removals_have_left_is_not_seen_and_is_removed(tmp
     with manager:
         manager.save(5, tree(5))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "4", "5", "notes"]
+
+
+def test_what_no_save_has_made_is_no_step_and_stays(tmp_path):
+    (tmp_path / "2023").mkdir()
+    (tmp_path / "2023" / "x.csv").touch()
+    (tmp_path / "2024").touch()
+    save(tmp_path / "elsewhere", tree(3))
+    (tmp_path / "3").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "5").mkdir()
+    (tmp_path / "5" / TABLE).write_text('{"zarr_format": 3, "node_type": "group", "attributes": {}}')
+    for name in ("007", "٣"):
+        save(tmp_path / name, tree(7))
+    with CheckpointManager(tmp_path) as manager:
+        assert manager.steps() == []
+        manager.save(1, tree(1))
+        manager.save(2, tree(2))
+    assert manager.steps() == [2]
+    assert {path.name for path in tmp_path.iterdir()} == {"2", "2023", "2024", "3", "5", "007", "٣", "elsewhere"}
+    assert (tmp_path / "2023" / "x.csv").exists() and (tmp_path / "5" / TABLE).exists()
+    same(restore(tmp_path / "elsewhere"), tree(3))
+
+
+def test_what_was_added_to_a_step_stays(tmp_path):
+    with CheckpointManager(tmp_path) as manager:
+        manager.save(1, tree(1))
+        manager.wait()
+        (tmp_path / "1" / "notes").touch()
+        manager.save(2, tree(2))
+    assert manager.steps() == [2]
+    assert [path.name for path in (tmp_path / "1").iterdir()] == ["notes"]
+
+
+@pytest.mark.parametrize("damage", [
+    lambda data: b"", lambda data: data[:-5], lambda data: data.replace(b"loss", b"\xff"),
+], ids=["empty", "cut", "no text"])
+def test_a_damaged_table_stops_no_later_save(tmp_path, damage):
+    with CheckpointManager(tmp_path, keep=1, keep_best=1) as manager:
+        manager.save(1, tree(1), loss=1.0)
+        manager.wait()
+        table = tmp_path / "1" / TABLE
+        table.write_bytes(damage(table.read_bytes()))
+        with pytest.raises(errors.BadCheckpoint):
+            manager.metrics(1)
+        for step in (2, 3):
+            manager.save(step, tree(step), loss=step)
+        assert manager.steps() == [2, 3]
+        same(manager.restore(), tree(3))
 
 
 def test_a_save_that_failed_is_an_error_of_the_next_call(tmp_path):

@@ -1,12 +1,16 @@
 """A save is the old tree or the new one, whatever happens; values are those at the call."""
 
 import errno
+import gc
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
+from concurrent.futures import wait
 
 import numpy as np
 import pytest
@@ -17,8 +21,8 @@ from helpers.saved_trees import same
 import handlax as hx
 from handlax import errors
 from handlax import numpy as hnp
-from handlax.checkpoints import restore, save, save_async
-from handlax.checkpoints.saving import FolderLock
+from handlax.checkpoints import restore, save, save_async, saving
+from handlax.checkpoints.folder_lock import FolderLock
 from handlax.testing.faults import failing_files, full_disk, interrupts, kills
 
 OLD = {"x": np.arange(4.0), "n": 1}
@@ -69,7 +73,7 @@ def test_one_save_at_a_time_writes_to_a_folder(folder):
 
 def test_while_another_process_saves_there_a_save_is_refused(folder):
     program = f"""
-from handlax.checkpoints.saving import FolderLock
+from handlax.checkpoints.folder_lock import FolderLock
 lock = FolderLock(__import__("pathlib").Path({str(folder)!r}))
 lock.acquire()
 print("locked", flush=True)
@@ -157,6 +161,99 @@ def test_an_interrupt_leaves_a_folder_that_can_be_saved_in(folder):
                 time.sleep(0.1)
         lock.release()
         same(restore(folder), OLD) if restore(folder)["n"] == 1 else same(restore(folder), NEW)
+
+
+@pytest.mark.parametrize("place", ["folder", "file.safetensors"])
+def test_an_interrupted_call_leaves_the_lock_to_the_thread_that_writes(tmp_path, monkeypatch, place):
+    """An interrupt that comes when the thread has just begun."""
+    place, writes, goes_on = tmp_path / place, threading.Event(), threading.Event()
+    target = saving.FileTarget if place.suffix else saving.FolderTarget
+    begin, start = target.begin, threading.Thread.start
+
+    def slow(self):
+        begin(self)
+        writes.set()
+        assert goes_on.wait(60)
+
+    def interrupted(self):
+        start(self)
+        assert writes.wait(60)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(target, "begin", slow)
+        patched.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            save_async(place, {"x": np.zeros(3)})
+    thread, = [thread for thread in threading.enumerate() if thread.name == "handlax save"]
+    with pytest.raises(errors.NotSaved, match="another one that goes on"):
+        save(place, {"x": np.ones(3)})
+    goes_on.set()
+    thread.join(60)
+    assert restore(place)["x"].tolist() == [0, 0, 0]
+    save(place, {"x": np.ones(3)})
+
+
+def test_what_no_save_has_made_stays(tmp_path):
+    for name in ("data.train", "data.01234567"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.csv").touch()
+    save(tmp_path, OLD)
+    save(tmp_path, NEW)
+    assert (tmp_path / "data.train" / "x.csv").exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "zarr.json").write_text("{}")
+    for _ in range(2):  # what was refused has left nothing
+        with pytest.raises(errors.NotSaved, match="another group of Zarr's"):
+            save(tmp_path / "other", OLD)
+    (tmp_path / "new" / "data.01234567").mkdir(parents=True)
+    save(tmp_path / "new", OLD)
+    assert (tmp_path / "new" / "data.01234567").exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff", b"{}"])
+def test_a_damaged_table_is_replaced(folder, damage):
+    (folder / "zarr.json").write_bytes(damage)
+    save(folder, NEW)
+    same(restore(folder), NEW)
+    assert files(folder) == ["data", "zarr"]
+
+
+def result_of(saved):
+    with pytest.raises(errors.NotSaved):
+        saved.result(60)
+
+
+@pytest.mark.parametrize(("ask", "count"), [
+    (lambda saved: None, 1), (lambda saved: saved.exception(60), 0), (result_of, 0),
+], ids=["nobody", "exception", "result"])
+def test_a_failure_for_which_nobody_asks_is_a_warning(folder, ask, count):
+    with full_disk(2048):
+        saved = save_async(folder, {"x": np.zeros(10_000)})
+        wait([saved], 60)
+    ask(saved)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        del saved
+        gc.collect()
+    assert len(told) == count
+    for each in told:
+        assert "nobody has asked for the result().\nNotSaved: save: the leaf at ['x'] must be" in str(each.message)
+
+
+def test_a_failure_for_which_nobody_asks_is_told_when_python_ends(tmp_path):
+    program = f"""
+import numpy as np
+from handlax.checkpoints import save_async
+from handlax.testing.faults import full_disk
+with full_disk(2048):
+    saved = save_async({str(tmp_path)!r}, np.zeros(10_000))
+    while not saved.done():
+        pass
+"""
+    done = subprocess.run([sys.executable, "-c", program], env=inherited(), timeout=120, check=True,
+                          capture_output=True, text=True)
+    assert "UserWarning: save_async: a tree was not saved" in done.stderr and "at <string>:6" in done.stderr
 
 
 SAVING = """
@@ -267,7 +364,8 @@ print(told(lambda: checkpoints.restore(here)))
 print(told(lambda: checkpoints.restore(folder)))
 """
     lines = in_processes(program, 2, 2, FOLDER=str(tmp_path))
-    assert lines[0][:3] == lines[1][:3] == [
+    assert lines[1][2].removesuffix(", in process 0.") + "." == lines[0][2]
+    assert lines[0][:2] == lines[1][:2] and lines[0][:3] == [
         "ProcessesDiffer save: every process must save the same, got 3 in process 1 where the first has 2, at [1].",
         "ProcessesDiffer save: every process must save the same, got array([1, 2]) in process 1 where the first has "
         "array([0, 1]), at ['x'].",
@@ -277,6 +375,32 @@ print(told(lambda: checkpoints.restore(folder)))
         assert lines[number][3].startswith("NotSaved save: all processes must have one folder, got none at ")
         assert lines[number][4].startswith("ProcessesDiffer restore: every process must find the same tree")
         assert lines[number][5].startswith("BadCheckpoint restore:") and lines[number][6] == "{'x': 3}"
+
+
+def test_what_one_process_cannot_save_or_read_is_an_error_of_all(tmp_path):
+    program = MANY + """
+own = hnp.arange(3.0)
+if me == 1:
+    own.delete()
+print(told(lambda: checkpoints.save(folder, {"x": tree(2)["row"], "own": own})))
+print(told(lambda: checkpoints.save(folder, {"x": object() if me else 1})))
+x = tree(4)["both"]
+checkpoints.save(folder, {"x": x})
+if me == 0:
+    chunk = sorted(__import__("pathlib").Path(folder).glob("data.*/*/c/*/*"))[-1]
+    data = chunk.read_bytes()
+    chunk.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+hx.experimental.multihost_utils.sync_global_devices("damaged")
+print(told(lambda: checkpoints.restore(folder, {"x": x})))
+checkpoints.save(folder, {"x": x})
+print(same(checkpoints.restore(folder, {"x": x}), {"x": x}))
+"""
+    first, second = in_processes(program, 2, 2, FOLDER=str(tmp_path))
+    assert "delete" in second[0] and first[0].startswith("NotSaved ") and first[0].endswith(", in process 1.")
+    assert second[1].startswith("NotAnArray ") and first[1].startswith("NotSaved ")
+    assert second[2].startswith("BadCheckpoint restore: the leaf at ['x'] must be as it was saved, got ")
+    assert first[2].startswith("BadCheckpoint restore: the leaf at ['x']") and first[2].endswith(", in process 1.")
+    assert first[3:] == second[3:] == ["True"]
 
 
 def test_a_process_that_dies_while_all_save_leaves_the_old_tree(tmp_path):

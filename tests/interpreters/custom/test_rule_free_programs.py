@@ -46,3 +46,22 @@ def test_a_map_that_nothing_depends_on_is_not_recorded():
 def test_a_program_without_rules_is_itself():
     program = hx.make_program(hnp.sin)(1.0)
     assert without_rules(program) is program
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_rules_of_rules_with_a_collective_under_vmap_have_second_derivatives_over_a_mesh(depth):
+    """``f(x) = c x mean(x)`` for the sum of the lanes, with ``c = 1 + 2**2``."""
+
+    def with_rule(f):
+        g = hx.custom_vjp(f)
+        g.defvjp(lambda x: (f(x), x), lambda x, ct: hx.vjp(f, x)[1](ct))
+        return g
+
+    f = lambda x: x * lax.pmean(x.sum(), "i") / 2
+    for _ in range(depth):
+        f = with_rule(f)
+    lanes = lambda x: hx.vmap(f)(hnp.stack([x, 2 * x])).sum(0)
+    over = hx.shard_map(lanes, mesh=hx.make_mesh((2,), ("i",)), in_specs=hx.P("i"), out_specs=hx.P("i"))
+    along = lambda f: lambda x: hx.jvp(hx.grad(lambda x: (f(x) ** 2).sum()), (x,), (x,))[1]
+    x = hnp.arange(4.0)
+    assert hnp.allclose(hx.jit(along(over))(x), along(lambda x: 5 * x * x.mean())(x))

@@ -140,14 +140,16 @@ def test_draws_in_a_scan_and_in_lanes_are_all_distinct():
 
 
 def test_a_key_is_split_among_lanes_without_a_loop():
-    keyed = hx.handler(
-        {Draw: lambda key, op: (hx.random.split(key)[0], hx.random.uniform(hx.random.split(key)[1]))},
-        moves=hx.split(hx.random.split),
-    )
     f = hx.handle(keyed, hx.random.key(0))(hx.vmap(lambda x: draw() + draw()))
     program = hx.make_program(f)(XS)
     assert Scan not in program.operations
     assert len(set(f(XS)[1].tolist())) == 4
+
+
+keyed = hx.handler(
+    {Draw: lambda key, op: (hx.random.split(key)[0], hx.random.uniform(hx.random.split(key)[1]))},
+    moves=hx.split(hx.random.split),
+)
 
 
 def test_state_inside_a_gradient_and_lanes_has_its_documented_value():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax import lax
+from handlax import numpy as hnp
 from handlax.interpreters.inspection.sharding_picture import picture, visualize_sharding
 from handlax.sharding import NamedSharding, P, SingleDeviceSharding
 
@@ -88,7 +90,54 @@ def test_an_array_is_drawn_by_its_sharding(capsys):
     assert seen == [named("a"), SingleDeviceSharding(hx.devices("cpu")[0])]
 
 
-@pytest.mark.parametrize("transformed", [hx.jit, hx.grad, hx.make_program])
-def test_what_the_compiler_will_place_has_no_sharding_yet(transformed):
-    with pytest.raises(hx.errors.CannotCross, match=r"must be known, got f32"):
-        transformed(lambda x: hx.debug.inspect_array_sharding(x, callback=print) or x)(1.0)
+def squared(x, seen):
+    y = hnp.sin(x)
+    hx.debug.inspect_array_sharding({"y": y, "turned": y.T}, callback=seen.append)
+    return (y**2).sum()
+
+
+def test_the_compiler_says_how_it_cuts_a_value():
+    seen: list = []
+    f = hx.jit(lambda x: squared(x, seen), in_shardings=named("a", "b"))
+    for _ in range(2):
+        f(np.ones((8, 8), "float32"))
+    assert seen == [named("b", "a"), named("a", "b")], "once, when it is compiled"
+    f.lower(np.ones((8, 16), "float32")).compile()
+    assert len(seen) == 4
+    seen.clear()
+    hx.jit(lambda x: squared(x, seen))(np.ones((8, 8), "float32"))
+    assert seen == [SingleDeviceSharding(hx.devices()[0])] * 2
+
+
+@pytest.mark.parametrize(("transformed", "shape", "axes", "cut"), [
+    (hx.grad, (8, 8), "ab", [("a", "b"), ("b", "a")]),
+    (hx.checkpoint, (8, 8), "ab", [("a", "b"), ("b", "a")]),
+    (hx.vmap, (2, 8, 8), (None, *"ab"), [(None, "a", "b"), (None, "b", "a")]),
+    (lambda f: lambda x: lax.map(f, x), (2, 8, 8), (None, *"ab"), [("a", "b"), ("b", "a")]),
+])
+def test_shardings_are_inspected_under_transformations(transformed, shape, axes, cut):
+    seen: list = []
+    x, f = np.ones(shape, "float32"), transformed(lambda x: squared(x, seen))
+    hx.jit(f, in_shardings=named(*axes))(x)
+    assert {*seen} == {named(*entries) for entries in cut}
+    seen.clear()
+    f(x)
+    assert {*seen} == {SingleDeviceSharding(hx.devices()[0])}
+
+
+def test_pieces_of_a_shard_map_have_no_sharding():
+    seen: list = []
+    inspect = lambda x: hx.debug.inspect_array_sharding(x, callback=seen.append) or x
+    over = hx.shard_map(inspect, mesh=named().mesh, in_specs=hx.P("a"), out_specs=hx.P("a"))
+    assert hx.jit(over)(np.arange(8)).tolist() == [*range(8)] and seen == [named()]
+
+
+@pytest.mark.parametrize("called", [lambda f: f, hx.jit, lambda f: hx.jit(f, in_shardings=named("a"))])
+def test_an_error_of_the_function_is_raised_where_it_is_called(called):
+    def fails(sharding):
+        raise ValueError(f"not {sharding.num_devices}")
+
+    f = called(lambda x: hx.debug.inspect_array_sharding(x, callback=fails) or x)
+    with pytest.raises(hx.errors.CallbackError, match=r"fails raised ValueError: not \d") as caught:
+        f(np.arange(8))
+    assert type(caught.value.__cause__) is ValueError and "test_sharding_picture.py" in str(caught.value)

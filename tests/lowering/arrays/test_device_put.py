@@ -93,6 +93,17 @@ def test_inside_of_a_program_it_is_a_constraint():
 def test_a_mapped_device_put_is_that_of_every_lane():
     xs = np.stack([X, X + 1])
     assert hx.vmap(lambda x: hx.device_put(x, A))(xs).tolist() == xs.tolist()
+    assert hx.vmap(lambda x: hx.device_put(x, DEVICES[2]))(xs).devices() == {DEVICES[2]}
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_what_lies_like_another_array_lies_in_its_memory_also_in_programs(place):
+    x = hx.device_put(hx.device_put(X, place), hx.memory.Space.Host)
+    for f in (hnp.zeros_like, hnp.ones_like, lambda x: lax.full_like(x, 2)):
+        here, there = f(x), hx.jit(f)(x)
+        assert {hx.typeof(y).memory_space for y in (here, there)} == {hx.memory.Space.Host}
+        assert {y.sharding.memory_kind for y in (here, there)} == {"pinned_host"}
+        assert here.tolist() == there.tolist()
 
 
 @pytest.mark.parametrize(
@@ -150,6 +161,13 @@ def test_arrays_like_one_and_its_copies_are_where_it_is(place):
     assert of_another_shape.committed == x.sharding.is_fully_replicated
     assert not of_another_shape.committed or of_another_shape.devices() == x.devices()
     assert lax.full((8, 8), 1, sharding=A).sharding == lax.full_like(x, 1, sharding=A).sharding == A
+
+
+@pytest.mark.parametrize("place", PLACES[3:], ids=str)
+def test_no_elements_of_an_array_are_where_it_is(place):
+    x = hx.device_put(X, place)
+    for y in (x[np.zeros(8, bool)], x[hnp.zeros(0, int)], hnp.take_along_axis(x, hnp.zeros((0, 4), int), 0)):
+        assert y.shape == (0, 4) and y.committed and y.devices() == x.devices()
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)

@@ -5,11 +5,14 @@ import threading
 from contextlib import ExitStack, suppress
 
 import pytest
+from helpers.many_processes import in_processes
 from helpers.other_threads import OtherThread
+from helpers.stand_in_clusters import CERTIFICATE, KEY
 
 from handlax.errors import ProcessFailure
 from handlax.lowering.clients import coordinator
 from handlax.lowering.clients.coordinator import Duplicate, proof_of
+from handlax.lowering.clients.jaxlib_modules import HAS_MUTUAL_TLS
 from handlax.lowering.clients.processes import Membership, connect
 
 SECRET = "swordfish"
@@ -204,3 +207,41 @@ def test_the_latest_connection_of_a_process_is_taken(meeting):
     threading.Timer(0.2, again).start()
     found = gather(2, 60.0)
     assert seen.is_set() and found[0].getpeername() == visits[0].getsockname()
+
+
+UNDER_TLS = """
+import os, socket, ssl
+import handlax as hx
+folder = os.environ["FOLDER"]
+hx.distributed.initialize(initialization_timeout=60, mtls_cert_file=f"{folder}/cert", mtls_key_file=f"{folder}/key",
+                          mtls_ca_file=f"{folder}/cert")
+from handlax.experimental import multihost_utils as mh
+PREFACE = b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+
+def answers(named):
+    port = int(os.environ["HANDLAX_LAUNCH_ADDRESS"].partition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), 60) as plain:
+        line = plain
+        if named is not None:
+            context = ssl.create_default_context(cafile=f"{folder}/cert")
+            context.set_alpn_protocols(["h2"])
+            if named:
+                context.load_cert_chain(f"{folder}/cert", f"{folder}/key")
+            line = context.wrap_socket(plain, server_hostname="localhost")
+        try:
+            line.sendall(PREFACE)
+            return len(line.recv(100)) > 0
+        except OSError:
+            return False
+
+found = [answers(named) for named in (True, False, None)]
+print(found, mh.process_allgather(hx.process_index()).tolist(), file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(not HAS_MUTUAL_TLS, reason="jaxlib 0.11.2 or later")
+def test_under_mutual_tls_the_port_answers_those_who_show_a_certificate(tmp_path):
+    (tmp_path / "cert").write_text(CERTIFICATE)
+    (tmp_path / "key").write_text(KEY)
+    lines = in_processes(UNDER_TLS, 2, prefix="import sys\n", FOLDER=str(tmp_path))
+    assert lines == [["[True, False, False] [0, 1]"]] * 2

@@ -127,6 +127,12 @@ told(lambda: mh.process_allgather(np.float32(me + 5)).tolist())
 told(lambda: hx.jit(hx.pmap(lambda x: x))(np.ones(1)))
 told(lambda: hx.distributed.initialize())
 told(hx.distributed.is_initialized)
+far = hx.sharding.SingleDeviceSharding(hx.devices()[1 - me])
+told(lambda: hx.make_array_from_callback((4,), far, lambda index: 1 / 0))
+keys = hx.random.split(hx.random.key(0), 4)
+for there in (far, NamedSharding(sharding.mesh, P("i"))):
+    told(lambda: repr(hx.make_array_from_callback((4,), there, lambda index: keys[index], keys.dtype)))
+told(lambda: hx.make_array_from_callback((4,), far, lambda index: 1 / 0, dtype="int8").addressable_shards)
 hx.distributed.shutdown()
 told(hx.distributed.is_initialized)
 """
@@ -155,7 +161,9 @@ def test_what_processes_do_not_share_is_said():
     assert first[4:6] == second[4:6] == ["5.0", "[5.0, 6.0]"]
     refused = "ProcessFailure distributed.initialize: processes are joined once, and they are already."
     assert first[6] == second[6] and first[6].startswith("CannotCross pmap: with several processes")
-    assert first[7:] == second[7:] == [refused, "True", "False"]
+    needed = "BadArgument make_array_from_callback: dtype must be given in a process that has no device of the sharding"
+    elsewhere = [f"{needed}, got None.", *["Array(shape=(4,), dtype=key<fry>)"] * 2, "[]"]
+    assert first[7:] == second[7:] == [refused, "True", *elsewhere, "False"]
 
 
 # Processes that fail: what the others are told, and when.
@@ -470,10 +478,10 @@ def test_what_fails_in_one_process_has_failed_in_each(acting):
 
     def told(index):
         with pytest.raises(HandlaxError) as raised:
-            agreement.together("the step", lambda: save(index))
+            agreement.together(lambda: save(index), "the step")
         return type(raised.value), raised.value.what
 
-    assert acting(lambda index: agreement.together("a step", lambda: None)) == [None, None]
+    assert acting(lambda index: agreement.together(lambda: None, "a step")) == [None, None]
     message = "save: the disk must have space, got none"
     assert acting(told) == [(NotSaved, f"{message}, in process 1."), (BadArgument, f"{message}.")]
 

@@ -130,6 +130,15 @@ def test_the_end_waits_for_a_thread_that_executes_no_python(monkeypatch):
     assert events == ["freed", "at end"]
 
 
+def test_the_end_does_not_wait_for_a_thread_that_never_began(monkeypatch):
+    monkeypatch.setattr(runtime_access, "REFUSALS", [])
+    monkeypatch.setattr(runtime_access, "AT_END", [])
+    thread = threading.Thread()
+    monkeypatch.setitem(threading._limbo, thread, thread)  # as an interrupt of its start() leaves it
+    assert thread in threading.enumerate()
+    runtime_access._end_threads()
+
+
 def test_a_thread_that_imports_an_extension_is_told_to_end_when_it_has(monkeypatch):
     monkeypatch.setattr(runtime_access, "REFUSALS", [])
     monkeypatch.setattr(runtime_access, "AT_END", [])

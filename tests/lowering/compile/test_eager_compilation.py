@@ -358,6 +358,37 @@ def test_operations_with_bodies_are_executed_where_their_operands_lie(f):
         np.testing.assert_allclose(y, f(np.asarray(x)), rtol=1e-6)
 
 
+CAPTURING = {
+    "scan": lambda z: lax.scan(lambda c, t: (c + t * z.sum(), None), 0.0, np.ones(2, np.float32))[0],
+    "fori_loop": lambda z: lax.fori_loop(0, 2, lambda i, c: c + z.sum(), 0.0),
+    "cond": lambda z: lax.cond(True, lambda s: z * s, lambda s: z, 2.0),
+    "checkpoint": lambda z: hx.checkpoint(lambda s: z * s)(2.0),
+}
+
+
+@pytest.mark.parametrize("name", CAPTURING)
+@pytest.mark.parametrize("kind", [None, hx.sharding.AxisType.Auto, hx.sharding.AxisType.Explicit])
+def test_operations_with_bodies_are_executed_where_captured_arrays_lie(name, kind):
+    if kind is None:
+        where = hx.sharding.SingleDeviceSharding(hx.devices()[3])
+    else:
+        where = hx.NamedSharding(hx.make_mesh((4,), ("m",), axis_types=(kind,)), hx.P("m"))
+    z = hx.device_put(np.ones((4, 3), np.float32), where)
+    for _ in range(3):
+        y = CAPTURING[name](z)
+        assert y.devices() == where.device_set and y.committed and y.sum() == 24.0
+
+
+def test_a_compiled_function_runs_on_the_mesh_of_a_captured_array_whose_type_states_it():
+    cut = hx.NamedSharding(hx.make_mesh((4,), ("m",)), hx.P("m"))
+    z = hx.device_put(np.ones((4, 3), np.float32), cut)
+    f = hx.jit(lambda s: z * s)
+    for _ in range(3):
+        assert f(2.0).sharding.is_equivalent_to(cut, 2) and f(2.0).sum() == 24.0
+    assert hx.jit(hx.grad(lambda s: (z * s).sum()))(1.0) == 12.0
+    assert hx.jit(lambda: z + 1.0)().sum() == 24.0
+
+
 def executables():
     return hx.cache_info()["eager"].size
 

@@ -164,10 +164,21 @@ def test_what_devices_cannot_reduce_together_is_named():
     assert "reshard" in error.value.hint
 
 
-def test_results_are_placed_as_their_types_state():
+def test_arguments_and_results_are_placed_as_their_types_state():
     mesh = hx.make_mesh((2,), ("a",), devices=hx.devices("cpu")[:2])
     stated = cut(mesh, "a").cut(1)
     types = [array_type((4,), "float32", cut=stated), array_type((4,), "float32")]
-    assert placed_as_typed(over(mesh), types).results == (cut(mesh, "a"), None)
-    assert placed_as_typed(over(mesh), types[1:]).results == ()
-    assert placed_as_typed(over(mesh), [types[0].cut_by(stated.hidden)]).results == ()
+    whole = NamedSharding(mesh, P())
+    assert placed_as_typed(over(mesh), types, types).results == (cut(mesh, "a"), None)
+    assert placed_as_typed(over(mesh), types, types).arguments == (cut(mesh, "a"), None)
+    assert placed_as_typed(over(mesh, [whole, None]), types, types).arguments == (whole, None)
+    for other in (types[1], types[0].cut_by(stated.hidden)):
+        assert placed_as_typed(over(mesh), [other], [other]) == over(mesh)
+
+
+@pytest.mark.parametrize("spec", [P("a"), P(unreduced={"a"}), P(reduced={"a"})], ids=str)
+def test_a_program_is_where_the_arrays_are_that_it_captured(spec):
+    x = hx.device_put(X, NamedSharding(hx.make_mesh((2, 4), ("a", "b")), spec))
+    for y in (hx.jit(lambda: x + x)(), lax.cond(True, lambda: x + x, lambda: x)):
+        assert y.type == x.type and y.devices() == x.devices()
+        np.testing.assert_array_equal(y, 2 * X)

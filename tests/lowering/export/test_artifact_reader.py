@@ -9,9 +9,10 @@ import pytest
 import handlax as hx
 from handlax import export
 from handlax.effects.sharding.mesh import AbstractDevice
-from handlax.errors import BadArtifact, NotExportable
+from handlax.errors import BadArtifact
 from handlax.lowering.export.artifact_schema import DTYPES, SCHEMA
 from handlax.lowering.export.flat_tables import decode, encode
+from handlax.memory import Space
 
 X, K = np.arange(3, dtype=np.float32), {"k": (np.float32(2.0), np.arange(2, dtype=np.int32))}
 RECORDED = sorted((Path(__file__).parents[2] / "golden" / "exported").glob("*.bin"))
@@ -133,16 +134,25 @@ def test_a_function_without_name_and_arguments_is_read():
 @pytest.mark.parametrize("aval", [
     {"dtype": -1}, {"dtype": len(DTYPES)}, {"kind": 1},
     {"shape": ["-1"]}, {"shape": ["b"]}, {"shape": ["2.5"]}, {"shape": ["b + "]}, {"shape": ["import os"]},
-    {"shape": [str(2**63)]},
+    {"shape": [str(2**63)]}, {"memory_space": 9},
 ])
 def test_types_that_are_none_or_not_those_of_the_program_are_refused(written, aval):
     with pytest.raises(BadArtifact):
         export.deserialize(encode(SCHEMA, "Exported", _with_first_type(written, aval)))
 
 
-def test_arguments_in_the_memory_of_the_host_are_refused(written):
-    with pytest.raises(NotExportable):
-        export.deserialize(encode(SCHEMA, "Exported", _with_first_type(written, {"memory_space": 2})))
+def test_types_say_which_values_lie_in_the_memory_of_the_host():
+    def moments(m, x):
+        m = hx.device_put(m, Space.Device) + x
+        return hx.device_put(m, Space.Host), x * m
+
+    m, x = hx.device_put(hx.numpy.arange(3.0), Space.Host), hx.numpy.ones(3)
+    read = export.deserialize(export.export(hx.jit(moments))(m, x).serialize())
+    assert [*map(str, (*read.in_avals, *read.out_avals))] == ["f32<host>[3]", "f32[3]", "f32<host>[3]", "f32[3]"]
+    for call in (read.call, hx.jit(lambda m, x: read.call(m, x))):
+        far, near = call(m, x)
+        assert (far.sharding.memory_kind, near.sharding.memory_kind) == ("pinned_host", "device")
+        assert far.tolist() == near.tolist() == [1.0, 2.0, 3.0]
 
 
 def _with_first_type(written, changes):

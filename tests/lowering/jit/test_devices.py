@@ -98,3 +98,13 @@ def test_the_devices_of_a_process_are_found_by_its_number(name):
     assert hx.local_devices(**{name: 0}) == hx.local_devices() == hx.devices()
     with pytest.raises(errors.BadArgument, match="process must be below 1, got 1"):
         hx.local_devices(**{name: 1})
+
+
+def test_a_call_finds_the_plan_of_its_argument_wherever_arrays_of_one_type_lie():
+    f, (first, second, *_) = hx.jit(lambda x: x + 1.0), hx.devices()
+    here, there = [hx.device_put(np.ones(3, "f"), device) for device in (first, second)]
+    free = hnp.ones(3)
+    for x in (here, there, free, here, free, there, here):
+        y = f(x)
+        assert (y.devices(), y.committed) == (x.devices(), x.committed) and y.tolist() == [2.0] * 3
+    assert there.sharding is f(there).sharding and there.sharding != here.sharding

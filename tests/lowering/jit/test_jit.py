@@ -453,6 +453,16 @@ def test_a_device_or_a_backend_is_chosen():
         hx.jit(lambda x: x, device=device, backend="cpu")
 
 
+def test_results_are_committed_to_the_chosen_device_wherever_the_arguments_are():
+    devices = hx.devices()
+    add, constant = (hx.jit(f, device=devices[4]) for f in (lambda a, b: a + b, lambda: hx.numpy.ones(2)))
+    on = [hx.device_put(n, device) for n, device in ((1, devices[2]), (2, devices[2]), (2, devices[3]))]
+    for a, b in ((1, 2), (1, on[1]), (on[0], on[2])):
+        for _ in range(2):  # the slow and the fast path
+            assert add(a, b) == 3 and add(a, b).committed and add(a, b).devices() == {devices[4]}
+    assert constant().committed and constant().devices() == {devices[4]}
+
+
 @pytest.mark.parametrize(("f", "arguments", "options"), [
     (lambda x: x + 1, lambda x: (x,), {}),
     (lambda x, y: x + y, lambda x: (x, x), {}),

@@ -103,8 +103,13 @@ def test_out_axes_must_be_a_dimension_of_the_result(axis, error):
 
 @pytest.mark.parametrize("where", ["pmap", "smap", "shard_map"])
 def test_an_error_names_the_function_that_the_user_called(where):
+    @hx.effect
+    class Turn:
+        def result_type(op):
+            return None
+
     def noted(x):
-        hx.tell(x.sum())
+        hx.perform(Turn())
         return x
 
     maps = {
@@ -114,8 +119,8 @@ def test_an_error_names_the_function_that_the_user_called(where):
     }
     with hx.set_mesh(hx.make_mesh((4,), ("d",))), pytest.raises(errors.CannotCross) as found:
         maps[where](noted)(np.ones(4))
-    assert found.value.what == f"{where}: every device would perform tell, in no order."
-    assert found.value.hint == f"handle it inside: {where}(hx.handle(h)(f), ...)."
+    assert found.value.what == f"{where}: every device would perform turn, in no order."
+    assert found.value.hint.startswith(f"handle it inside: {where}(hx.handle(h)(f), ...); or declare")
 
 
 def test_arrays_whose_types_state_a_cut_over_another_mesh_are_taken():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from helpers.device_buffers import cpu_device, read, samples
 from helpers.many_processes import await_all, start
-from helpers.new_process import in_new_process
 
 import handlax as hx
 import handlax.numpy as hnp
@@ -133,20 +132,6 @@ def test_a_deleted_buffer_cannot_be_read(device, dtype):
         read(buffer)
 
 
-def test_a_copy_to_another_device_lies_there_and_equals_the_source():
-    code = """
-import numpy as np
-from handlax.lowering.xla import jaxlib_runtime as r
-from handlax.effects.base import config; config.config.update("num_cpu_devices", 2)
-a, b = r.backend('cpu').devices
-x = r.put(np.arange(5), a)
-y = r.copy_to_device(x, b)
-r.delete(x)
-print(r.device_of(y) == b, r.copy_to_device(y, b) is y, r.to_numpy(y, y.aval.dtype, y.aval.shape).tolist())
-"""
-    assert in_new_process(code) == "True True [0, 1, 2, 3, 4]"
-
-
 def test_a_copy_to_other_devices_cut_alike_lies_there():
     whole = [hx.NamedSharding(hx.sharding.Mesh(hx.devices()[i : i + 2], ("i",)), hx.P("i")) for i in (0, 2, 1)]
     x = hx.device_put(np.arange(4.0), whole[0])
@@ -207,6 +192,7 @@ def test_reading_a_deleted_array_says_so(read):
 # Arguments of programs over devices of several processes
 
 UNLIKE = """
+import os
 import numpy as np
 from handlax import NamedSharding, P, lax, numpy as hnp
 me, mode = hx.process_index(), sys.argv[1]
@@ -225,8 +211,8 @@ try:
     while mode == "known":
         total(x, value).block_until_ready()
 except hx.errors.ProcessesDiffer as error:
-    print(error.what)
-    sys.exit(3)
+    print(error.what, flush=True)
+    os._exit(3)  # at once: the other one has left too, and does not answer who is alive
 """
 
 

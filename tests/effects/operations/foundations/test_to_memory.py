@@ -129,3 +129,10 @@ def test_a_space_is_a_place():
     for put in (lambda: hx.device_put(X, Space.Any), lambda: hx.jit(to(Space.Any))(X)):
         with pytest.raises(errors.BadArgument, match=r"Space\.Any is no memory"):
             put()
+
+
+def test_the_text_of_a_space_is_its_name_and_parses():
+    program = hx.make_program(lambda x: hx.device_put(hx.device_put(x, Space.Host), Space.Device))(hnp.ones(3))
+    text = str(program)
+    assert "to_memory[space=Host]" in text and "to_memory[space=Device]" in text
+    assert hx.Program.parse(text) == program

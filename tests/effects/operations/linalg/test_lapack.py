@@ -22,6 +22,7 @@ from handlax.effects.operations.linalg.svd import Svd, SvdAlgorithm
 from handlax.effects.operations.linalg.triangular import TriangularSolve
 from handlax.effects.operations.linalg.tridiagonal_systems import TridiagonalSolve
 from handlax.interpreters.core.record import record
+from handlax.lowering.compile.placement import over
 from handlax.lowering.compile.stablehlo_modules import lower_program
 
 FACTORISATIONS = (
@@ -82,7 +83,7 @@ def test_a_routine_that_a_platform_lacks_is_refused_when_the_program_is_lowered(
 def test_over_several_devices_leading_dimensions_are_cut_together_and_no_others():
     mesh = hx.sharding.AbstractMesh((2,), ("i",))
     rule = "<([i, j, k], [i, l])->([i, m, n]) {i=4, j=3, k=3, l=3, m=3, n=3}, custom>"
-    assert f"sdy.sharding_rule = #sdy.op_sharding_rule{rule}" in text(lax.linalg.qr, mesh=mesh)
+    assert f"sdy.sharding_rule = #sdy.op_sharding_rule{rule}" in text(lax.linalg.qr, placement=over(mesh))
     assert "sharding_rule" not in text(lax.linalg.qr)
 
 

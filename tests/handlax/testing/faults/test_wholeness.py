@@ -44,3 +44,20 @@ def test_other_values_of_a_program_are_found(monkeypatch):
 def test_a_thread_that_ends_is_waited_for():
     with faults.whole():
         threading.Timer(0.1, lambda: None).start()
+
+
+def test_what_is_expected_is_computed_once_but_under_each_handler_and_setting():
+    def checks(x):
+        with faults.whole():
+            return x
+
+    misses = lambda: hx.cache_info()["expected values"].misses
+    checks(1.0)
+    before = misses()
+    checks(1.0)
+    doubled = hx.handler({hx.operations.Sin: lambda op, x: 2.0 * hx.perform(op, x)})
+    hx.handle(doubled)(checks)(1.0)
+    assert misses() == before
+    with hx.configure(default_float="float64"):
+        checks(1.0)
+    assert misses() == before + 1

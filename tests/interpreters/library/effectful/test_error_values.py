@@ -123,6 +123,22 @@ def test_loops_branches_and_lanes_are_crossed():
     assert said(g(hnp.float32([1.0, -2.0]))[0]) == "x must be positive, got -2.0 in lane 1."
 
 
+@pytest.mark.parametrize("tracks", [True, False])
+def test_devices_of_a_mesh_are_crossed_as_lanes(tracks):
+    """Of several checks that fail the first device counts, where vmap has the first check."""
+    def f(x):
+        check(x[0] < 9.0, "large {x}", x=x[0])
+        lax.scan(lambda c, y: (c, check(y != 7.0, "seven {y}", y=y)), 0.0, x)
+        return 2 * x
+
+    mesh, x = hx.make_mesh((2, 4), ("a", "b")), hnp.arange(16.0).reshape(8, 2)
+    over = hx.shard_map(lambda x: f(x[0])[None], mesh=mesh, in_specs=hx.P(("a", "b")), out_specs=hx.P(("a", "b")),
+                        check_vma=tracks)
+    for rows in (x / 2, x + 9.0, 0 * x):
+        (found, y), (expected, _) = [hx.jit(checkify.checkify(g))(rows) for g in (over, hx.vmap(f))]
+        assert found.get() == expected.get() and (y == 2 * rows).all()
+
+
 def test_errors_of_lanes_are_listed():
     error, _ = hx.vmap(checkify.checkify(positive))(hnp.float32([1.0, -2.0, -3.0]))
     first, _, second, _ = error.get().splitlines()

@@ -121,7 +121,7 @@ def test_a_gradient_costs_in_the_scopes_of_what_it_differentiates(wrap):
 
 def test_costs_are_the_same_counted_by_a_handler_in_force():
     cost, _ = hx.handle(cost_counter, Costs())(hx.jit(network))(W, W)
-    assert cost.by_scope() == hx.costs(network)(W, W).by_scope()
+    assert cost == hx.costs(network)(W, W)._replace(memory=None)
 
 
 def test_of_branches_each_scope_has_the_largest_cost_of_any():

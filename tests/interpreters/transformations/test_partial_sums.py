@@ -1,0 +1,332 @@
+"""Partial sums: values and gradients are those of the program without shardings, and sums are made where they are read.
+"""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import handlax as hx
+from handlax import P, lax
+from handlax import numpy as hnp
+from handlax.errors import BadArgument, ShardingTypeError, StateTypeError
+from handlax.sharding import AxisType, NamedSharding
+
+CPUS = hx.devices("cpu")
+MESH = hx.make_mesh((2, 4), ("a", "b"), devices=CPUS)
+MESHES = {
+    "2": hx.make_mesh((2,), ("a",), devices=CPUS[:2]), "4": hx.make_mesh((4,), ("a",), devices=CPUS[:4]),
+    "2x2": hx.make_mesh((2, 2), ("a", "b"), devices=CPUS[:4]),
+}
+RNG = np.random.default_rng(0)
+M, N = RNG.standard_normal((8, 4)).astype("f"), RNG.standard_normal((4, 8)).astype("f")
+COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+
+
+def put(x, *spec, **sums):
+    return hx.device_put(x, P(*spec, **sums))
+
+
+def resharded(x, *spec, **sums):
+    return hx.reshard(hnp.asarray(x), P(*spec, **sums))
+
+
+def communicates(f, *xs):
+    text = hx.jit(f).lower(*xs).compile().as_text()
+    return [name for name in COLLECTIVES if f" {name}(" in text or f" {name}-start(" in text]
+
+
+def close(x, y):
+    x, y = np.asarray(x), np.asarray(y)
+    np.testing.assert_allclose(x, y, rtol=2e-4, atol=1e-5 * max(1.0, np.abs(y).max()))
+
+
+LINEAR = {
+    "add": lambda u: u + u, "sub": lambda u: u - 3 * u, "neg": lambda u: -u, "transpose": lambda u: u.T,
+    "scale": lambda u: 2.5 * u / 4.0, "number": lambda u: u + 1.5, "reverse": lambda u: u[::-1],
+    "reshape": lambda u: u.reshape(u.shape[1], u.shape[0]), "join": lambda u: hnp.concatenate([u[:4], u[4:]]),
+    "where": lambda u: hnp.where(np.arange(64).reshape(8, 8) % 3 > 0, u, 0.0), "cumulate": lambda u: hnp.cumsum(u, 1),
+    "pad": lambda u: hnp.pad(u, ((1, 1), (0, 0)))[1:-1], "convert": lambda u: u.astype("float64").astype("float32"),
+    "scan": lambda u: lax.scan(lambda c, _: (c + c, None), u, None, length=2)[0],
+    "loop": lambda u: lax.fori_loop(0, 2, lambda i, c: c * 0.5, u),
+    "cond": lambda u: lax.cond(u.shape[0] > 3, lambda: u, lambda: -u),
+    "jit": hx.jit(lambda u: u + u.T), "vmap": lambda u: hx.vmap(lambda r: r + 2 * r)(u),
+    "checkpoint": hx.checkpoint(lambda u: u * 3.0), "sum": lambda u: u + hnp.broadcast_to(u.sum(0), (8, 8)),
+    "set": lambda u: u.at[0].set(1.0), "set rows": lambda u: u.at[:6].set(hnp.asarray(M[:6].repeat(2, 1))),
+    "set element": lambda u: u.at[1, 2].set(u[0, 0]), "add rows": lambda u: u.at[hnp.array([1, 1])].add(u[:2]),
+    "number of sums": lambda u: u + (u.sum(initial=1.0) * 2 - u.mean()) / 3, "element": lambda u: u * 0 + (1 - u[0, 0]),
+    "update": lambda u: lax.dynamic_update_slice(u, -u[:2, :3], (1, 2)), "roll": lambda u: hnp.roll(u, 3, 0),
+}
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.sampled_from([*MESHES]), st.lists(st.sampled_from([*LINEAR]), max_size=3), st.booleans(), st.booleans())
+def test_values_and_gradients_are_those_of_whole_sums(mesh, steps, cut, jitted):
+    def loss(w, x, product, sums):
+        u = product(x, w)
+        for name in steps:
+            u = LINEAR[name](u)
+        y = sums(u)
+        return (hnp.sin(y) * y).sum()
+
+    product = lambda x, w: hnp.einsum("ij,jk->ik", x, w, out_sharding=P(unreduced={"a"}))
+    sums = lambda u: hx.reshard(u, P("a" if cut else None))
+    wanted = hx.value_and_grad(lambda w, x: loss(w, x, hnp.dot, lambda y: y), (0, 1))(hnp.asarray(N), hnp.asarray(M))
+    with hx.set_mesh(MESHES[mesh]):
+        f = hx.value_and_grad(lambda w, x: loss(w, x, product, sums), (0, 1))
+        found = (hx.jit(f) if jitted else f)(put(N, "a"), put(M, None, "a"))
+    for y, z in zip(hx.tree.leaves(found), hx.tree.leaves(wanted), strict=True):
+        close(y, z)
+
+
+NEEDS_WHOLE_ROWS = {"where", "pad", "jit", "set rows", "add rows", "update"}
+
+
+@pytest.mark.parametrize("spec", [P(unreduced={"a"}), P("b", unreduced={"a"}), P(unreduced={"a", "b"})], ids=str)
+@pytest.mark.parametrize("name", LINEAR)
+def test_eager_calls_are_those_of_compiled_programs(name, spec):
+    f = LINEAR[name]
+    with hx.set_mesh(MESH):
+        u = 0.5 * hx.reshard(hnp.dot(put(M, None, "a"), put(N, "a"), out_sharding=P(unreduced={"a"})), spec)
+    if "b" in spec and name in NEEDS_WHOLE_ROWS:
+        for g in (f, hx.jit(f)):
+            with pytest.raises(ShardingTypeError, match=r"cut (alike|along|twice)"):
+                g(u)
+        return
+    made = hx.jit(f)(u)
+    y, dy = hx.jvp(f, (u,), (u,))
+    assert f(u).type == made.type == y.type == dy.type
+    whole = hnp.asarray(M @ N * 0.5)
+    for found, wanted in ((f(u), f(whole)), (made, f(whole)), (y, f(whole)), (dy, hx.jvp(f, (whole,), (whole,))[1])):
+        close(found, wanted)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_sum_that_no_device_has_is_divided_where_the_others_are(jitted):
+    u, stated = hx.device_put(M, NamedSharding(MESH, P(unreduced={"a"}))), NamedSharding(
+        MESH.abstract_mesh, P(unreduced={"a"}))
+    for x in (hx.reshard(hnp.asarray(M), stated), hnp.asarray(M, out_sharding=stated)):
+        for f, args in ((lambda u: u + x, (u,)), (lambda u, x: u + x, (u, x))):
+            y = (hx.jit(f) if jitted else f)(*args)
+            close(y, 2 * M)
+            assert y.addressable_shards[-1].data.tolist() == (0 * M).tolist()
+
+
+OF_REDUCED = {
+    "product": lambda w, x: hnp.tanh(x @ w), "twice": lambda w, x: hnp.tanh(x @ (w * w)) @ w.T,
+    "elementwise": lambda w, x: x @ hx.nn.softmax(hnp.where(w > 0, hnp.sin(w), 2 * w)),
+    "indexing": lambda w, x: x @ w[hnp.array([0, 2, 1, 3])], "scan": lambda w, x: lax.scan(
+        lambda c, _: (hnp.tanh(c @ w @ w.T), None), x, None, length=2)[0],
+    "checkpoint": hx.checkpoint(lambda w, x: hnp.sin(x @ w)),
+    "vmap": lambda w, x: hx.vmap(lambda r: hnp.sin(r @ w))(x), "extremes": lambda w, x: (x @ w) * w.max(0).sum(),
+    "updates": lambda w, x: x @ w.at[0].set(w[1]), "sorts": lambda w, x: x @ hnp.sort(w, 1),
+    "norm": lambda w, x: x @ w / hnp.linalg.norm(w) + w[0, 0] ** 3,
+    "shard_map": lambda w, x: x @ w if w.type.cut is None else hx.shard_map(
+        lambda w, x: x @ w, out_specs=P("a"))(w, x),
+}
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("name", OF_REDUCED)
+def test_the_cotangent_of_a_reduced_value_is_unreduced(name, mesh):
+    loss = lambda w, x: (OF_REDUCED[name](w, x) ** 2).sum()
+    with hx.set_mesh(MESHES[mesh]):
+        w = put(N, reduced={"a"})
+        value, ct = hx.jit(hx.value_and_grad(loss))(w, put(M, "a"))
+        assert str(w.type) == "f32[4,8]{R:a}" and str(ct.type) == "f32[4,8]{U:a}"
+        total = hx.reshard(ct, P())
+    wanted, gradient = hx.value_and_grad(loss)(hnp.asarray(N), hnp.asarray(M))
+    close(value, wanted)
+    close(total, gradient)
+
+
+OF_NUMBERS = {
+    "arithmetic": lambda r, s: 2 * r + s * r - 1 / r + r**2 - r**s, "analysis": lambda r, s: hnp.tanh(r) * hnp.sqrt(r),
+    "choices": lambda r, s: hnp.where(r > s, r, s) + abs(r) * hnp.maximum(s, 0.3), "clip": lambda r, s: r.clip(0, s),
+    "cond": lambda r, s: lax.cond(r > s, lambda: r * s, lambda: r + s),
+    "scan": lambda r, s: lax.scan(lambda c, _: (c * r + s, None), r, None, length=2)[0],
+    "special functions": lambda r, s: lax.erf(r) * hx.nn.softplus(r),
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_a_whole_number_is_reduced_beside_reduced_ones(name, jitted):
+    f, values = OF_NUMBERS[name], (hnp.float32(0.7), hnp.float32(0.4))
+    with hx.set_mesh(MESH):
+        r, s = put(values[0], reduced={"a"}), put(values[1])
+        hessian = lambda r, s: hx.jvp(hx.grad(f, (0, 1)), (r, s), (r, s))
+        first, second = (hx.jit(hessian) if jitted else hessian)(r, s)
+        assert str(f(r, s).type) == "f32[]{R:a}"
+        assert [str(x.type) for x in (*first, *second)] == ["f32[]{U:a}", "f32[]"] * 2
+    wanted = hx.jvp(hx.grad(f, (0, 1)), values, values)
+    for x, y in zip((*first, *second), (*wanted[0], *wanted[1]), strict=True):
+        close(x, y)
+
+
+def test_duals_by_every_transformation():
+    with hx.set_mesh(MESH):
+        u, r = resharded(M, unreduced={"a"}), resharded(M, reduced={"a"})
+        tell = lambda x: str(x.type)
+        assert [*map(tell, hx.jvp(lambda u: -u, (u,), (u,)))] == ["f32[8,4]{U:a}"] * 2
+        y, back = hx.vjp(lambda u: u + u, u)
+        assert tell(y) == "f32[8,4]{U:a}" and tell(back(r)[0]) == "f32[8,4]{R:a}"
+        assert tell(hx.linear_transpose(lambda w: w + w, r)(u)[0]) == "f32[8,4]{U:a}"
+        assert tell(hx.linearize(lambda w: hnp.sin(w), r)[1](r)) == "f32[8,4]{R:a}"
+        g = hx.jit(hx.grad(lambda u: (hx.reshard(u, P()) ** 2).sum()))(u)
+        assert tell(g) == "f32[8,4]{R:a}"
+        close(g, 2 * M)
+
+
+def test_sums_are_made_where_they_are_read():
+    product = lambda x, w: hnp.einsum("ij,jk->ik", x, w, out_sharding=P(unreduced={"a"}))
+    with hx.set_mesh(MESH):
+        x, w, rows, shared = put(M, None, "a"), put(N, "a"), put(M, "a"), put(N, reduced={"a"})
+        assert not communicates(product, x, w)
+        assert not communicates(lambda x, w: (product(x, w) + product(x, w)).T * 2, x, w)
+        assert communicates(lambda x, w: hx.reshard(product(x, w), P()), x, w) == ["all-reduce"]
+        assert not communicates(lambda x: lax.reduce_sum(x, (0,), out_sharding=P(unreduced={"a"})), rows)
+        assert not communicates(hx.grad(lambda w, x: hnp.tanh(x @ w).sum()), shared, rows)
+        assert communicates(hx.grad(lambda w, x: hnp.tanh(x @ w).sum()), put(N), rows) == ["all-reduce"]
+        layer = lambda c, w: (hnp.tanh(c @ w @ w.T), None)
+        deep = hx.grad(lambda ws, x: lax.scan(layer, x, ws)[0].sum())
+        assert not communicates(deep, put(np.stack([N, N]), reduced={"a"}), rows)
+
+
+def test_every_device_has_a_part_of_its_own():
+    product = hx.jit(lambda x, w: hnp.einsum("ij,jk->ik", x, w, out_sharding=P(unreduced={"a"})))
+    with hx.set_mesh(MESH):
+        u = product(put(M, None, "a"), put(N, "a"))
+        assert u.sharding.spec == P(None, None, unreduced={"a"}) and not u.is_fully_replicated
+        for k, shard in enumerate(u.addressable_shards):
+            half = slice(0, 2) if k < 4 else slice(2, 4)
+            assert shard.data.type.cut is None
+            close(shard.data, M[:, half] @ N[half])
+        close(u, M @ N)  # what is read is the sum
+        close(pickle.loads(pickle.dumps(u)), M @ N)
+        close(hx.device_put(u, P("a")), M @ N)
+        close(hx.device_put(u, CPUS[0]), M @ N)
+        close(hx.jit(lambda x: hx.reshard(u, P()) + x)(1.0), M @ N + 1)
+        close(hx.jit(lambda u: u + u, donate_argnums=0)(u + u), 4 * (M @ N))
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    (P(), P(unreduced={"a"})), (P("a"), P(unreduced={"a"})), (P("b"), P("b", unreduced={"a"})),
+    (P(reduced={"a"}), P(unreduced={"a"})), (P(unreduced={"a"}), P(unreduced={"a", "b"})),
+    (P(unreduced={"a", "b"}), P(unreduced={"b"})), (P(unreduced={"a"}), P(unreduced={"b"})),
+    (P(unreduced={"a", "b"}), P(("a", "b"))), (P(unreduced={"a"}), P(reduced={"a", "b"})),
+    (P(None, "b", unreduced={"a"}), P("b", unreduced={"a"})),
+])
+def test_reshard_is_the_identity(before, after):
+    with hx.set_mesh(MESH):
+        x = hx.device_put(M, before)
+        for put_there in (lambda x: hx.reshard(x, after), hx.jit(lambda x: hx.reshard(x, after)),
+                          lambda x: hx.device_put(x, after), hx.jit(lambda x: x, out_shardings=after)):
+            y = put_there(x)
+            assert y.type.sharding.spec == after.update([*after, None, None][:2])
+            assert y.sharding.spec.unreduced == after.unreduced
+            close(y, M)
+
+
+def test_parts_are_made_on_each_device():
+    sharding = NamedSharding(MESH, P("b", unreduced={"a"}))
+    whole = NamedSharding(MESH, P(unreduced={"a", "b"}))
+    for where in (sharding, whole):
+        u = hx.make_array_from_callback((8, 4), where, lambda index: M[index])
+        close(u, M * (8 if where is whole else 2))
+        v = hx.device_put(M, where)
+        close(v, M)
+        assert len([x for x in v.addressable_shards if np.asarray(x.data).any()]) == (1 if where is whole else 4)
+
+
+def test_programs_are_printed_and_read():
+    with hx.set_mesh(MESH):
+        u, r = (hx.ShapeDtypeStruct((8, 4), "float32", sharding=NamedSharding(MESH, P("b", **sums)))
+                for sums in ({"unreduced": {"a"}}, {"reduced": {"a"}}))
+        program = hx.make_program(lambda u, r: (hx.reshard(u * r, P()), u.T))(u, r)
+    assert "a: f32[8@b,4]{U:a}, b: f32[8@b,4]{R:a}" in str(program) and "{R:a}) -> (f32[8,4], " in str(program)
+    assert hx.parse_program(str(program)).unwrap() == program == pickle.loads(pickle.dumps(program))
+    two = NamedSharding(hx.make_mesh((4,), ("c",), devices=CPUS[:4]), P(unreduced={"c"}))
+    both = hx.make_program(lambda u, v: (u + u, v + v))(u, hx.ShapeDtypeStruct((8,), "float32", sharding=two))
+    assert "f32[8]{U:1:c}" in str(both) and hx.parse_program(str(both)).unwrap() == both
+
+
+@pytest.mark.parametrize(("f", "found"), [
+    (lambda u, r, x: u * u, "mul: it must be linear in partial sums"),
+    (lambda u, r, x: hnp.sin(u), "sin: it must be linear"), (lambda u, r, x: u > 0, "gt: it must be linear"),
+    (lambda u, r, x: u + x, "add: it must be linear"), (lambda u, r, x: 2 / u, "div: it must be linear"),
+    (lambda u, r, x: u.astype("int32"), "convert_element_type: it must"), (lambda u, r, x: u.max(0), "reduce_max"),
+    (lambda u, r, x: u * x, "mul: what meets partial sums or reduced values"),
+    (lambda u, r, x: r * x, "mul: what meets partial sums or reduced values"),
+    (lambda u, r, x: r + hx.reshard(x, P("a")), "add: what meets"),
+    (lambda u, r, x: u + hx.reshard(u, P(unreduced={"b"})), "all of them along the same axes"),
+])
+def test_what_would_communicate_is_an_error_with_its_remedy(f, found):
+    with hx.set_mesh(MESH), pytest.raises(ShardingTypeError, match=found) as raised:
+        hx.jit(f)(resharded(M, unreduced={"a"}), resharded(M, reduced={"a"}), put(M))
+    assert "hx.reshard" in raised.value.hint
+
+
+@pytest.mark.parametrize("x", [np.array([True, False]), hx.random.key(0)], ids=["bool", "key"])
+def test_partial_sums_are_of_numbers(x):
+    sharding = NamedSharding(MESH, P(unreduced={"a"}))
+    for f in (lambda: hx.device_put(x, sharding), lambda: hx.jit(lambda: hx.reshard(hnp.asarray(x), sharding))(),
+              lambda: hx.jit(lambda x: x, out_shardings=sharding)(x)):
+        with pytest.raises(ShardingTypeError, match="partial sums must be of numbers, got") as error:
+            f()
+        assert "unreduced" in error.value.hint
+
+
+def test_booleans_and_keys_are_reduced_and_have_no_cotangent():
+    with hx.set_mesh(MESH):
+        w, mask, key = put(M[0], reduced={"a"}), put(M[0] > 0, reduced={"a"}), put(hx.random.key(0), reduced={"a"})
+        loss = lambda w, mask, key: (hnp.where(mask, w, 0.0) * hx.random.normal(key, (4,))).sum()
+        for g in (hx.grad(loss, (0, 1), allow_int=True), hx.jit(hx.grad(loss, (0, 1), allow_int=True))):
+            of_w, of_mask = g(w, mask, key)
+            assert str(of_w.type) == "f32[4]{U:a}" and of_mask.dtype == hx.dtypes.float0
+            close(of_w, np.where(M[0] > 0, hx.random.normal(hx.random.key(0), (4,)), 0.0))
+
+
+def test_carries_and_arguments_are_of_one_type():
+    with hx.set_mesh(MESH):
+        u, whole = resharded(M, unreduced={"a"}), put(M)
+        with pytest.raises(StateTypeError, match="U:a"):
+            lax.scan(lambda c, _: (u, None), hnp.zeros((8, 4)), None, length=2)
+        with pytest.raises(ShardingTypeError, match="in_shardings: what is unreduced"):
+            hx.jit(lambda x: x, in_shardings=P(unreduced={"a"}))(whole)
+        with pytest.raises(BadArgument, match="cut by"):
+            hx.jit(lambda x: x, in_shardings=P())(u)
+        with pytest.raises(ShardingTypeError, match="in_specs must be as"):
+            hx.shard_map(lambda x: x, in_specs=P(unreduced={"a"}), out_specs=P())(whole)
+        with pytest.raises(ShardingTypeError, match="in_specs must be as"):
+            hx.shard_map(lambda x: x, in_specs=P(), out_specs=P())(u)
+        with pytest.raises(BadArgument, match="values that vary along 'a', got"):
+            hx.shard_map(lambda x: lax.pcast(x, "a", to="unreduced"), in_specs=P(), out_specs=P(unreduced={"a"}))(whole)
+    automatic = hx.make_mesh((2,), ("a",), (AxisType.Auto,), devices=CPUS[:2])
+    with pytest.raises(BadArgument, match="the compiler sums"):
+        NamedSharding(automatic, P(reduced={"a"}))
+
+
+def test_shard_map_takes_and_gives_parts():
+    with hx.set_mesh(MESH):
+        x, w, v = put(M, None, "a"), put(N, "a"), put(np.arange(8.0, dtype="f"), "a")
+        product = hx.shard_map(lambda x, w: lax.pcast(x @ w, "a", to="unreduced"), out_specs=P(unreduced={"a"}))
+        u = hx.jit(product)(x, w)
+        assert str(u.type) == "f32[8,8]{U:a}" and not communicates(product, x, w)
+        close(u, M @ N)
+        total = hx.shard_map(lambda u: lax.psum(u, "a"), in_specs=P(unreduced={"a"}), out_specs=P())
+        close(hx.jit(total)(u), M @ N)
+        gradient = hx.jit(hx.grad(lambda u: (total(u) ** 2).sum()))(u)
+        assert str(gradient.type) == "f32[8,8]{R:a}"
+        close(gradient, 2 * M @ N)
+        gather = hx.shard_map(lambda v: lax.all_gather(v, "a", tiled=True, to="reduced"), out_specs=P(reduced={"a"}))
+        r = hx.jit(gather)(v)
+        assert str(r.type) == "f32[8]{R:a}" and r.tolist() == v.tolist()
+        back = hx.jit(hx.grad(lambda v: (gather(v) ** 2).sum()))(v)
+        assert str(back.type) == "f32[8@a]" and back.tolist() == (2 * v).tolist()
+        each = hx.shard_map(lambda r: 3 * r, out_specs=P("a"))
+        assert each(r).tolist() == [*(3 * v).tolist()] * 2 and not communicates(each, r)
+        ct = hx.grad(lambda r: each(r).sum())(r)
+        assert str(ct.type) == "f32[8]{U:a}" and ct.tolist() == [6.0] * 8
