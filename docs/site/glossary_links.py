@@ -10,6 +10,12 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 PAGE = "glossary"
+EVERYDAY = frozenset(  # words that pages use in their everyday sense too, so that a link would mislead
+    "answer base block body boundary box bucket choice composition constant container coordinate costs default direct "
+    "format forward installed invariant key known label layout link mark outer part plan policy rate record repeat "
+    "resolved result root rotate run settings site spec stack state step stream support table template test tiles "
+    "traffic type unknown variable verdict weak world".split()
+)
 _LEFT_ALONE = (nodes.title, nodes.reference, nodes.literal, nodes.literal_block, nodes.term, nodes.caption)
 
 
@@ -73,7 +79,7 @@ def inside(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> bool:
 def read(app: Sphinx) -> None:
     """Read the words of the glossary."""
     rows = re.findall(r"^\| ([^|`]+?) \|", (app.srcdir / f"{PAGE}.md").read_text(), re.MULTILINE)
-    app.env.glossary_words = frozenset(word for row in rows for word in words(row) if word not in ("word", "---"))
+    app.env.glossary_words = frozenset(word for row in rows for word in words(row)) - EVERYDAY - {"word", "---"}
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
