@@ -32,10 +32,13 @@ __all__ = [
 
 Tracer = Box
 Atom = Var | Literal
+"""An operand of an equation."""
 AbstractValue = ShapedArray = ArrayType
 ParamDict = dict[str, Any]
+"""The static parameters of an equation by their names."""
 eval_context = ensure_compile_time_eval
 no_effects = EMPTY_ROW
+"""The effect row of a pure program."""
 
 
 def eval_jaxpr(jaxpr: Program, consts: Sequence[Any], *args: Any) -> list[Any]:

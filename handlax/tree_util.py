@@ -49,4 +49,6 @@ from .effects.trees.pytrees import treedef_is_leaf as treedef_is_leaf
 from .effects.trees.pytrees import treedef_tuple as treedef_tuple
 
 default_registry = _TREES
-KeyEntry = _TypeVar("KeyEntry", bound=_Hashable)  # one step of a path: any of the keys above, or a node type's own
+"""The node types of pytrees, as jaxlib keeps them."""
+KeyEntry = _TypeVar("KeyEntry", bound=_Hashable)
+"""One step of a path: any of the keys above, or a node type's own."""

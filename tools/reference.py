@@ -12,6 +12,7 @@ import importlib.util
 import inspect
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from types import GenericAlias, ModuleType
 from typing import Any, NewType
@@ -139,39 +140,62 @@ def one_line(text: str) -> str:
     return " ".join(text.split("\n\n")[0].split()).replace("``", "`")
 
 
-def text_below(module: ModuleType, name: str) -> str:
-    """The string below the assignment of a name, in the module from which it is imported; empty if there is none."""
+@cache
+def statements(module: ModuleType) -> list[ast.stmt]:
+    """The statements of a module, behind them those of its conditions."""
     body = ast.parse(Path(str(module.__file__)).read_text()).body
+    return [*body, *[declared for node in body if isinstance(node, ast.If) for declared in node.body]]
+
+
+def text_below(module: ModuleType, name: str) -> str:
+    """The string below the assignment of a name, in the module from which it is imported; empty if there is none.
+
+    What jaxlib defines has its text in the class that stands for it where types are checked.
+    """
+    body = statements(module)
     for node, below in zip(body, [*body[1:], None]):
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return ast.get_docstring(node) or ""
         if isinstance(node, ast.ImportFrom) and node.level:
             for alias in node.names:
-                if (alias.asname or alias.name) == name:
+                if (alias.asname or alias.name) in (name, "*"):
                     relative = "." * node.level + (node.module or "")
-                    source = importlib.util.resolve_name(relative, str(module.__package__))
-                    return text_below(importlib.import_module(source), alias.name)
+                    source = importlib.import_module(importlib.util.resolve_name(relative, str(module.__package__)))
+                    if text := text_below(source, name if alias.name == "*" else alias.name):
+                        return text
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if name in [getattr(target, "id", None) for target in targets]:
+        if name in [part.id for target in targets if target for part in ast.walk(target) if isinstance(part, ast.Name)]:
             match below:
                 case ast.Expr(ast.Constant(str(text))):
                     return text
     return ""
 
 
+def description(module: ModuleType, name: str) -> str:
+    """What a public name is, in a sentence.
+
+    Raises: LookupError: neither its docstring nor a string below its assignment says it.
+    """
+    value = getattr(module, name)
+    text = sentence(value) or one_line(text_below(module, name))
+    if not text and isinstance(value, ModuleType):
+        text = f"The module `{value.__name__}`."
+    if not text:
+        raise LookupError(f"{module.__name__}.{name} has no docstring and no string below its assignment")
+    return text
+
+
 def entry(module: ModuleType, name: str) -> str:
     """One line of a page."""
     value = getattr(module, name)
     called = name + (parameters(value) if callable(value) and not isinstance(value, _NOT_CALLED) else "")
-    description = sentence(value) or one_line(text_below(module, name))
-    return f"- `{called}`" + (f": {description}" if description else "")
+    return f"- `{called}`: {description(module, name)}"
 
 
 def page(name: str, module: ModuleType) -> str:
-    """The page of one namespace: names with a docstring, then those of plain values."""
+    """The page of one namespace."""
     entries = [entry(module, public) for public in public_names(module)]
-    described = [line for line in entries if not line.endswith("`")]
-    plain = ", ".join([line[2:] for line in entries if line.endswith("`")])
-    values = [*([""] if described else []), f"Without a text of their own: {plain}."] if plain else []
-    return "\n".join([f"# {name}", "", sentence(module), "", *described, *values]) + "\n"
+    return "\n".join([f"# {name}", "", sentence(module), "", *entries]) + "\n"
 
 
 _LAYOUT = "layout.md"  # written by tools/architecture.py

@@ -10,12 +10,13 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 PAGE = "glossary"
-EVERYDAY = frozenset(  # words that pages use in their everyday sense too, so that a link would mislead
-    "answer base block body boundary box bucket choice composition constant container coordinate costs default direct "
-    "format forward installed invariant key known label layout link mark outer part plan policy rate record repeat "
-    "resolved result root rotate run settings site spec stack state step stream support table template test tiles "
-    "traffic type unknown variable verdict weak world".split()
-)
+EVERYDAY = frozenset((  # words that pages use in their everyday sense too, so that a link would mislead
+    "answer", "base", "block", "body", "boundary", "box", "bucket", "choice", "composition", "constant", "container",
+    "coordinate", "costs", "default", "direct", "format", "forward", "installed", "invariant", "key", "known",
+    "label", "layout", "link", "mark", "outer", "part", "plan", "policy", "rate", "record", "repeat", "resolved",
+    "result", "root", "rotate", "run", "settings", "site", "spec", "stack", "state", "step", "stream", "support",
+    "table", "template", "test", "tiles", "traffic", "type", "unknown", "variable", "verdict", "weak", "world",
+))
 _LEFT_ALONE = (nodes.title, nodes.reference, nodes.literal, nodes.literal_block, nodes.term, nodes.caption)
 
 

@@ -28,8 +28,8 @@ def directive(module: ModuleType, name: str, indexed: bool) -> list[str]:
         return [f".. auto{'exception' if exception else 'class'}:: {full}", *members, *options]
     if inspect.isroutine(value) or (callable(value) and hasattr(value, "__wrapped__")):
         return [f".. autofunction:: {full}", *options]
-    text = reference.one_line(reference.text_below(module, name) or reference.sentence(value))
-    return [f".. py:data:: {full}", *options, f"   :value: {reference.default(value)[:80]}", "", f"   {text.replace('`', '``')}"]
+    text = reference.description(module, name).replace("`", "``")
+    return [f".. py:data:: {full}", *options, f"   :value: {reference.default(value)[:80]}", "", f"   {text}"]
 
 
 @cache

@@ -359,6 +359,7 @@ class Config:
 
 
 config = Config()
+"""The settings in force, as attributes; ``configure`` sets them within a block."""
 
 
 def current() -> Configuration:

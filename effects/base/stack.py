@@ -208,6 +208,7 @@ class Base(Run):
 
 BASE = Base()
 STACK: ContextVar[Run] = context_variable("handlax_stack", BASE)
+"""The innermost run in force; each thread and each async task has its own."""
 current: Callable[[], Run] = STACK.get
 
 

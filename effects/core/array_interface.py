@@ -239,8 +239,10 @@ class HasDType(Protocol):
 
 # What functions take for an array: arrays and numbers, but no lists.
 ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+"""What becomes an array: arrays, NumPy's arrays and scalars, Python's numbers."""
 # What names a dtype; None is none.
 DTypeLike: TypeAlias = str | type[Any] | np.dtype | HasDType
+"""What names a dtype: the dtype, its name, a scalar type, or what has an attribute ``dtype``."""
 AxesLike: TypeAlias = int | Sequence[int] | None
 IndexLike: TypeAlias = ArrayLike | slice | EllipsisType | tuple[Any, ...] | None
 

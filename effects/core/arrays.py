@@ -457,6 +457,7 @@ CONVERSIONS: dict[type, Callable[[Any], Any]] = {np.ndarray: from_numpy}
 TYPE_RULES: dict[type, Callable[[Any], ArrayType]] = {
     np.ndarray: lambda x: array_type(x.shape, dtypes.canonicalize_dtype(x.dtype))
 }
+"""The type of an instance of each of these classes, as arguments of transformations; libraries add their own."""
 
 
 def as_array(x: Any) -> Array:

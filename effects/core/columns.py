@@ -47,6 +47,7 @@ from ..types.array_type import ArrayType
 from .cell_sources import Cell, shown, where_written
 
 Rule = Callable[..., Any]
+"""The meaning of an operation for one interpreter; the column of the rule says with which arguments it is called."""
 
 
 class Column:

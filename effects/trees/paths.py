@@ -12,6 +12,7 @@ else:
     path_keys = LazyModule("handlax.effects.trees.path_keys")
 
 KeyPath = tuple[Any, ...]
+"""The keys that lead from a tree to a leaf, outermost first."""
 
 
 def _bare_key(key: Any) -> str:

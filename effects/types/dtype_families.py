@@ -45,6 +45,7 @@ float8_e5m2: np.dtype[Any] = np.dtype(ml_dtypes.float8_e5m2)
 float8_e5m2fnuz: np.dtype[Any] = np.dtype(ml_dtypes.float8_e5m2fnuz)
 float8_e8m0fnu: np.dtype[Any] = np.dtype(ml_dtypes.float8_e8m0fnu)
 float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
+"""The dtype of the tangents and gradients of integers and booleans: its elements have no bytes."""
 
 Family: TypeAlias = "frozenset[np.dtype[Any]]"
 
@@ -120,11 +121,17 @@ class KeyImpl(Value):
 
 
 THREEFRY = KeyImpl("threefry2x32", "fry", (2,))
+"""Threefry of 2 words of 32 bits, the default."""
 RBG = KeyImpl("rbg", "rbg", (4,))
+"""The generator of the platform, whose bits differ between platforms; keys are split by Threefry."""
 UNSAFE_RBG = KeyImpl("unsafe_rbg", "urbg", (4,))
+"""The generator of the platform, which splits keys too: their independence is not proved."""
 THREEFRY4 = KeyImpl("threefry4x32", "fry4", (4,))
+"""Threefry of 4 words of 32 bits."""
 PHILOX2 = KeyImpl("philox2x32", "phx2", (1,))
+"""Philox of 2 words of 32 bits."""
 PHILOX4 = KeyImpl("philox4x32", "phx4", (2,))
+"""Philox of 4 words of 32 bits."""
 _KEY_IMPLS = (THREEFRY, THREEFRY4, PHILOX2, PHILOX4, RBG, UNSAFE_RBG)
 _BY_NAME = MappingProxyType({s: i for i in _KEY_IMPLS for s in (i.name, i.tag)})
 add_choices("default_prng_impl", tuple([impl.name for impl in _KEY_IMPLS]))

@@ -23,6 +23,7 @@ from ..numpy.mathematics.arithmetic import maximum, minimum
 from ..numpy.mathematics.elementary_functions import sqrt
 
 Schedule = Callable[[Any], Any]
+"""The step size at a step: ``schedule(i)``."""
 
 
 class OptimizerState(NamedTuple):

@@ -26,6 +26,7 @@ from ..numpy.mathematics.elementary_functions import exp, sqrt, tanh
 from ..numpy.statistics.averages import mean, var
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
+"""``init(key, input_shape)``, which gives the shape of the output and parameters, and ``apply(parameters, x)``."""
 glorot, randn, logsoftmax = initializers.glorot_normal, initializers.normal, log_softmax
 _GLOROT, _NORMAL, _SMALL = glorot(), randn(), randn(1e-6)
 

@@ -61,6 +61,7 @@ register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: Un
 
 
 def is_undefined_primal(x: Any) -> bool:
+    """Whether this operand of a transpose rule is one of those in which the operation is linear."""
     return type(x) is UndefinedPrimal
 
 
@@ -158,10 +159,16 @@ def _rule_of_adjoint(primitive: Primitive) -> Rule:
 
 
 primitive_jvps = RuleRegistry(columns.JVP, _derivative, _rule_of_derivative)
+"""The rule of each primitive in the column ``jvp``: ``rule(primals, tangents, **params)`` gives both results."""
 primitive_transposes = RuleRegistry(columns.TRANSPOSE, _adjoint, _rule_of_adjoint)
+"""The rule of each primitive in the column ``transpose``: ``rule(cotangent, *operands, **params)``."""
 
 
 def get_primitive_transpose(primitive: Primitive) -> Rule:
+    """The rule of a primitive in the column ``transpose``.
+
+    Raises: KeyError: it has none.
+    """
     return primitive_transposes[primitive]
 
 

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 not_mapped = None
+"""The mapped dimension of an operand that is the same in all lanes."""
 
 
 class AxisData(NamedTuple):
@@ -88,14 +89,17 @@ primitive_batchers = RuleRegistry(
     BATCH, _of_operands,
     lambda p: lambda xs, dims, **params: _batched(p, xs, dims, None, lane_count(xs, dims), params),
 )
+"""The rule of each primitive in the column ``batch``: ``rule(operands, dims, **params)``."""
 fancy_primitive_batchers = RuleRegistry(
     BATCH, _of_axis_data,
     lambda p: lambda axis, xs, dims, **params: _batched(p, xs, dims, axis.name, axis.size, params),
 )
+"""The rule of each primitive in the column ``batch`` that reads the axis: ``rule(axis_data, operands, dims, **params)``."""
 axis_primitive_batchers = RuleRegistry(
     BATCH, _of_axis,
     lambda p: lambda size, name, _, xs, dims, **params: _batched(p, xs, dims, name, size, params),
 )
+"""The rule of each collective in the column ``batch``: ``rule(size, name, main, operands, dims, **params)``."""
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Any:

@@ -36,12 +36,12 @@ __all__ = [
 
 dtype = dtype_of
 TOKEN = array_type((0,), bool_)
-# The dimensions that are summed over, of both operands, and those that both share.
 DotDimensionNumbers: TypeAlias = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
-# How accurate a product of matrices is: a word, one for each operand, or an algorithm.
+"""The dimensions of both operands that are summed over, and those that both share."""
 PrecisionLike: TypeAlias = (
     str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset | None
 )
+"""How accurate a product of matrices is: a word, one for each operand, or an algorithm."""
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Array:

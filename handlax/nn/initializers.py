@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 Initializer = Callable[..., Any]
+"""``init(key, shape, dtype=None)``, an array of random or given parameters."""
 
 
 def _initializer(name: str, default: Any, values: Callable[..., Any]) -> Initializer:

@@ -26,8 +26,11 @@ __all__ = [
 
 
 pi, e, euler_gamma = math.pi, math.e, 0.57721566490153286060
+"""3.14159..., 2.71828..., and the limit of ``1 + 1/2 + ... + 1/n - log(n)``, 0.57721...: numbers of Python."""
 inf, nan = math.inf, math.nan
+"""Infinity, and what is no number: floats of Python."""
 newaxis = None
+"""None, which as an index adds a dimension of size 1."""
 dtype, ndarray, generic = np.dtype, Array, np.generic
 number, integer, signedinteger, unsignedinteger = np.number, np.integer, np.signedinteger, np.unsignedinteger
 inexact, floating, complexfloating, flexible, character = (
@@ -107,8 +110,11 @@ def _default_type(name: str, default: Callable[[], Any]) -> Any:
 
 
 int_, float_ = _default_type("int_", dtypes.default_int), _default_type("float_", dtypes.default_float)
+"""The scalar type of the default integers, or floats, that ``configure`` sets: a function that makes such an array."""
 complex_ = _default_type("complex_", dtypes.default_complex)
+"""The scalar type of the default complex numbers: a function that makes such an array."""
 uint = _default_type("uint", lambda: np.dtype(f"u{dtypes.default_int().name}"))
+"""The scalar type of unsigned integers as wide as the default integers: a function that makes such an array."""
 
 
 def result_type(*args: Any) -> np.dtype[Any]:

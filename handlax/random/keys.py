@@ -22,7 +22,8 @@ from ..interpreters.core.eager_programs import eager_program
 
 __all__ = ["Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
-Key = NewType("Key", Array)  # for annotations: an array whose dtype is a ``KeyDType``
+Key = NewType("Key", Array)
+"""For annotations: an array whose dtype is a ``KeyDType``."""
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDType:

@@ -86,6 +86,7 @@ WAYS = (
     Way("XLA", jit), Way("XLA without optimisation", unoptimized),
     Way("devices", on_devices, single_device),
 )
+"""The ways to execute a function that ``compare`` compares where it is given no others."""
 
 
 def compare(

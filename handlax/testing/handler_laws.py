@@ -228,6 +228,7 @@ HANDLER_LAWS = (
     Law("derivative", "its derivative is that of the program with Python's loops and branches", _derivative),
     Law("idle", "without an effect to answer it returns the result", _idle, ("effects alone",)),
 )
+"""The laws of a handler, in the order in which they are checked."""
 
 
 def check_handler(

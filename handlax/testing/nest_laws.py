@@ -248,3 +248,4 @@ NEST_LAWS = (
     ),
     Law("dead_code", "dead code elimination preserves the results that are used", _dead_code),
 )
+"""The laws of control flow, which hold for each nest of loops, branches and transformations."""

@@ -594,3 +594,4 @@ OPERATION_LAWS = (
         Together(_sharded), rules=("sharding_rule", "lower", "decompose")),
     Law("text", "print and parse, pickle and typecheck preserve the program", each(_text)),
 )
+"""The laws of an operation, in the order in which they are checked."""

@@ -213,12 +213,14 @@ TRANSFORMATION_LAWS = (
         without=(*[name for name in NODES if name not in LOOPS_AND_BRANCHES], TRACED_LENGTH)),
     Law("tangent", "its tangents are the difference quotients of it", _tangent),
 )
+"""The laws of a transformation, in the order in which they are checked."""
 INTERPRETER_LAWS = (
     CALLED,
     Law("related", "what it gives belongs to the results of the program", _related, ("a relation",)),
     Law("parts", "a box is made of its mark and its parts", _parts, ("boxes",)),
     *SHARED_LAWS,
 )
+"""The laws of an interpreter, in the order in which they are checked."""
 
 
 def check_transformation(

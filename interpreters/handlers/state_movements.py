@@ -154,7 +154,9 @@ class tally(Movement, Value):
 
 
 carry = CarryMovement()
+"""The state goes from one iteration to the next, and through lanes in the order of their index."""
 append = AppendMovement()
+"""The state is a log, whose entries are stacked over the iterations of a loop and over lanes."""
 PARALLEL = ("lanes", "mesh")  # how bodies run that have no order
 
 

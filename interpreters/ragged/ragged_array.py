@@ -39,6 +39,7 @@ class RaggedAxis:
 
 
 ragged_axis = RaggedAxis()
+"""Marks, in ``in_axes`` and ``out_axes`` of ``vmap``, an array whose lanes have different lengths."""
 
 
 class Ragged(ImmutableObject):

@@ -30,6 +30,7 @@ ProfileEvent = _profile_data.ProfileEvent
 ProfileLine = _profile_data.ProfileLine
 ProfilePlane = _profile_data.ProfilePlane
 ProfileOptions = _profiler.ProfileOptions
+"""The options of jaxlib's profiler: what of the host, of Python and of devices is traced."""
 
 
 class TraceAnnotation(_profiler.TraceMe):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+webdriver = pytest.importorskip("selenium.webdriver")
+support = pytest.importorskip("selenium.webdriver.support.ui")
 SITE = Path(os.environ.get("HANDLAX_SITE", "build/site"))
 WIDTHS = {"wide": (1280, 1000), "narrow": (400, 800)}
 pytestmark = pytest.mark.site
@@ -29,7 +31,6 @@ def address():
 
 @pytest.fixture(params=WIDTHS)
 def browser(request):
-    webdriver = pytest.importorskip("selenium.webdriver")
     options = webdriver.ChromeOptions()
     for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
         options.add_argument(word)
@@ -50,10 +51,8 @@ def picture(browser, name):
 
 
 def wait_for(browser, selector):
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    return WebDriverWait(browser, 30).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, selector))
+    waiting = support.WebDriverWait(browser, 30)
+    return waiting.until(lambda driver: driver.find_elements("css selector", selector))
 
 
 def test_a_reader_finds_vmap(browser, address):

@@ -24,6 +24,9 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
+"""The layouts of images, kernels and results of a convolution; None is ``('NCHW', 'OIHW', 'NCHW')``, with more or
+fewer spatial letters.
+"""
 Spec = tuple[int, ...]
 
 

@@ -32,6 +32,7 @@ from .trace_state import primal_dtype_to_tangent_dtype as primal_dtype_to_tangen
 from .trace_state import unmapped_aval as unmapped_aval
 
 no_effects = EMPTY_ROW
+"""The effect row of a pure program."""
 nonempty_axis_env_DO_NOT_USE = trace_state.nonempty_axis_env
 unsafe_am_i_under_a_jit_DO_NOT_USE = trace_state.unsafe_am_i_under_a_jit
 unsafe_am_i_under_a_vmap_DO_NOT_USE = trace_state.unsafe_am_i_under_a_vmap

@@ -53,6 +53,7 @@ class Effect(metaclass=ABCMeta):  # noqa: B024 (abstract so that operations and 
 Effect.register(Operation)
 Effect.register(Axis)
 Effects = frozenset[Effect]
+"""An effect row: the effects that a program performs and does not handle."""
 
 _NEW_NUMBERS = count(1 << 40)  # above those of all programs
 

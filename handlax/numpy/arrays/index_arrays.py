@@ -377,7 +377,9 @@ class IndexExpression:
 
 
 s_ = IndexExpression(False)
+"""The index between brackets as a value: ``s_[1:3]`` is ``slice(1, 3)``."""
 index_exp = IndexExpression(True)
+"""The index between brackets as a tuple: ``index_exp[1:3]`` is ``(slice(1, 3),)``."""
 
 
 class RangeConcatenator:
@@ -422,7 +424,9 @@ def _raised(x: Any, rank: int, at: int) -> Any:
 
 
 r_ = RangeConcatenator("r_", axis=0, rank=1, at=-1)
+"""Ranges, numbers and arrays, concatenated along the first axis: ``r_[0:3, 7]`` is ``[0, 1, 2, 7]``."""
 c_ = RangeConcatenator("c_", axis=-1, rank=2, at=0)
+"""Ranges and arrays as columns, concatenated along the last axis: ``c_[0:2, 3:5]`` is ``[[0, 3], [1, 4]]``."""
 
 
 programs(globals(), direct=("argwhere", "flatnonzero", "nonzero"))

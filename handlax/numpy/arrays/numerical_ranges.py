@@ -258,7 +258,11 @@ class GridMaker:
 
 
 mgrid = GridMaker("mgrid", sparse=False)
+"""The coordinates of the points of a grid, stacked: ``mgrid[0:2, 0:3]`` has the shape ``(2, 2, 3)``."""
 ogrid = GridMaker("ogrid", sparse=True)
+"""The coordinates along each axis of a grid, which broadcast: ``ogrid[0:2, 0:3]`` has the shapes ``(2, 1)``, ``(1,
+3)``.
+"""
 
 
 programs(globals(), direct=("arange",))  # mostly of numbers that change from call to call

@@ -46,3 +46,4 @@ CONTROL = SimpleNamespace(
     custom_jvp=custom_jvp, custom_vjp=custom_vjp,
     handled=lambda f, state: handle(HANDLER, state)(f), tell=lambda x: perform(NestTell(), x),
 )
+"""Loops, branches and transformations by which a drawn nest of control flow is executed."""

@@ -143,6 +143,7 @@ UNROLLED = SimpleNamespace(
     handled=handled, tell=tell, linear_transpose=linear_transpose,
     grad=grad, value_and_grad=value_and_grad, jvp=jvp, linearize=linearize, vjp=vjp,
 )
+"""The names of ``CONTROL`` by Python's loops and branches, and by derivatives of what they execute."""
 
 
 def selected_switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:

@@ -95,6 +95,7 @@ class _SeveralFailed(CheckFailed):
 register_dataclass(Error, ("number", "payload"), ("notes", "error"))
 
 init_error = Error(scalar(0, int32), as_array(np.zeros(PAYLOAD, np.uint32)), (), failure)
+"""The error before the first check: none."""
 
 
 # as Check, but does nothing if no checkify handles it
