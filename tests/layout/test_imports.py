@@ -86,7 +86,7 @@ def records_a_peer(file: Path) -> bool:
     """Say whether a file is no test but a program that records another library's results, or works with both."""
     folder, *inner = file.relative_to(ROOT).parts
     both = folder == "benchmarks" or (folder == "tools" and "library_cases" in inner[0]) or inner[0] == "interop"
-    return both or (folder == "tests" and file.name.startswith("record"))
+    return both or (folder in ("tests", "tools") and file.name.startswith("record"))
 
 
 def test_jax_is_imported_by_benchmarks_recorders_and_peer_tests_alone():
