@@ -60,7 +60,7 @@ def prose(line: str) -> str:
 
 def process(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     if str(getattr(inspect.unwrap(value) if callable(value) else value, "__module__", "")).startswith("handlax"):
-        lines[:] = translated(lines)
+        lines[:] = [*translated(lines), ""]
     else:  # of NumPy or Python: the first sentence, whose words are theirs
         lines[:] = [" ".join("\n".join(lines).split("\n\n")[0].split()).replace("_", "\\_"), ""]
 
