@@ -262,6 +262,7 @@ if _typing.TYPE_CHECKING:
     from .lowering.arrays.prefetch import prefetch as prefetch
     from .lowering.clients.runtime_classes import Device as Device
     from .lowering.clients.runtime_classes import array_garbage_collection_guard as array_garbage_collection_guard
+    from .lowering.inspection.profile import profile as profile
     from .lowering.jit.ahead_of_time import ShapeDtypeStruct as ShapeDtypeStruct
     from .lowering.jit.ahead_of_time import compile_all as compile_all
     from .lowering.jit.ahead_of_time import eval_shape as eval_shape

@@ -1,8 +1,11 @@
-"""``python -m handlax.as_jax``."""
+"""``python -m handlax.as_jax (script.py | -m module) [arguments]``."""
 
 import sys
 
-from .run import main
+from ..launch.main_program import main_program
+from .views import install
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program = main_program("python -m handlax.as_jax", "Run a program written for JAX on handlax.", sys.argv[1:])
+    install()
+    program.run()

@@ -9,6 +9,7 @@ from helpers.package_source import PACKAGE, classes, name, tree
 
 # Modules that share their name with another of their layer, with the reason.
 SAME_MODULE_NAME = {
+    "handlax/__main__.py": "what ``python -m`` executes",
     "handlax/as_jax/__main__.py": "what ``python -m`` executes",
     "handlax/testing/fuzzing/__main__.py": "what ``python -m`` executes",
     "handlax/launch/__main__.py": "what ``python -m`` executes",
