@@ -27,9 +27,10 @@ GPU := $(VENV)-gpu
 ORYX := $(VENV)-oryx
 
 DOCS := $(VENV)-docs
+RELEASE := $(VENV)-release
 SITE ?= build/site
 
-.PHONY: help test sweep mutants branches check docs fuzz demo bench peer gpu libraries effects clean
+.PHONY: help test sweep mutants branches check docs fuzz demo bench peer gpu libraries effects release clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -88,6 +89,9 @@ libraries: $(LIBRARIES)/ready          ## libraries written for JAX, on handlax 
 effects: $(EFFECTS)/ready $(ORYX)/ready          ## programs with effects, on handlax and on other systems
 	$(EFFECTS)/bin/python -m benchmarks.effects_beside --write --python oryx=$(ORYX)/bin/python
 
+release: $(RELEASE)/ready          ## wheel, source archive and notes, each tried with every Python, in build/release
+	$(RELEASE)/bin/python tools/release.py $(ARGS)
+
 clean:          ## remove environments, caches and builds
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
@@ -98,6 +102,7 @@ $(BENCH)/ready: EXTRAS := bench
 $(GPU)/ready: EXTRAS := test,bench,gpu
 $(DEMO)/ready: EXTRAS := demo
 $(DOCS)/ready: EXTRAS := docs
+$(RELEASE)/ready: EXTRAS := release
 $(LIBRARIES)/ready: EXTRAS := test,libraries
 $(EFFECTS)/ready: EXTRAS := effects
 
