@@ -56,8 +56,10 @@ def page(namespace: str, module: ModuleType) -> str:
         value = getattr(module, name)
         if not isinstance(value, ModuleType):
             lines = directive(module, name, first.get(id(value), namespace) == namespace)
-            jax = f"   .. container:: jax-name\n\n      {jax_name(namespace, name, known)}"
-            blocks.append(["```{eval-rst}", *lines, "", jax, "```"])
+            jax = [".. container:: jax-name", "", f"   {jax_name(namespace, name, known)}"]
+            if getattr(value, "__name__", name) == name:  # else autodoc adds a line to the text: "alias of ..."
+                jax = [f"   {line}".rstrip() for line in jax]
+            blocks.append(["```{eval-rst}", *lines, "", *jax, "```"])
     text = "\n\n".join(["\n".join(lines) for lines in blocks])
     return f"# {namespace}\n\n{reference.sentence(module)}\n\n{text}\n"
 
