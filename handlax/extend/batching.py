@@ -94,7 +94,7 @@ fancy_primitive_batchers = RuleRegistry(
     BATCH, _of_axis_data,
     lambda p: lambda axis, xs, dims, **params: _batched(p, xs, dims, axis.name, axis.size, params),
 )
-"""The rule in the column ``batch`` of a primitive that knows the axis: ``rule(axis_data, operands, dims, **params)``."""
+"""The rule of each primitive in the column ``batch``, with the axis: ``rule(axis_data, operands, dims, **params)``."""
 axis_primitive_batchers = RuleRegistry(
     BATCH, _of_axis,
     lambda p: lambda size, name, _, xs, dims, **params: _batched(p, xs, dims, name, size, params),

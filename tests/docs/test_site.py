@@ -81,6 +81,6 @@ def test_links_lead_from_page_to_page(browser, address):
 def test_the_reference_shows_the_whole_of_a_name(browser, address):
     browser.get(f"{address}reference/handlax.lax.html#handlax.lax.scan")
     text = browser.execute_script("return document.getElementById('handlax.lax.scan').parentElement.innerText")
-    assert "init: Carry," in text and "length: int | None = None" in text and "In JAX: jax.lax.scan." in text and ">>> " in text
+    assert all(part in text for part in ("init: C,", "length: int | None = None", "In JAX: jax.lax.scan.", ">>> "))
     assert not [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
     picture(browser, "scan")
