@@ -500,7 +500,7 @@ class Jitted:
                 keys += call_keys(types)
         for key in keys:
             _PLANS.add(plans, key, plan)
-        if plan.sharding is not None:
+        if plan.place is not None:
             plans[request.types[0]] = plan  # the last one of its type, found without a hash of its place
         self.active_plans = (settings, plans)
 

@@ -39,7 +39,7 @@ def putter(device: Device, *, copy: bool = True, committed: bool = True) -> Call
 
     ``committed`` marks the buffer as put on its device by name; ``is_committed`` reads the mark.
     """
-    devices, where, avals, numpy_array = [device], sharding(device), AVALS, np.ndarray
+    devices, where, avals, numpy_array = [device], sharding(device, committed=committed), AVALS, np.ndarray
     semantics = _COPY if copy else _ALIAS
 
     def put_here(array: Any) -> Buffer:
@@ -81,8 +81,8 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
     return bool(same and own._memory_kind == where._memory_kind and layout_of(own) == layout_of(where))
 
 
-place_of = attrgetter("_sharding", "_committed")
-"""The sharding of a buffer and whether it is committed, to be compared."""
+place_of = attrgetter("_sharding")
+"""Where a buffer lies and whether it is committed, to be compared by identity."""
 
 
 def places_of(buffers: Sequence[Any]) -> list[Any]:
