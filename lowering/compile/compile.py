@@ -198,7 +198,7 @@ def compile_program(
     placement = settle(closed, name, placement, constants(program))
     placement = placement.after([*map(sharding_of, captured)], len(closed.in_types) - len(captured))
     placement = placed_as_typed(placement, closed.in_types, types)
-    closed = with_constraints(with_parts(closed))
+    closed = with_parts(closed)
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
@@ -295,13 +295,13 @@ def lower(
     """
     check_lowerable(closed, name)
     placement = placed_as_typed(settle(closed, name, placement), closed.in_types, closed.out_types)
-    closed = with_constraints(with_parts(closed))
-    pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
+    pruned, used = dead_code_elimination(with_parts(closed), instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
-    aliases = aliases_of(pruned, [bool(donated) and donated[n] for n in used_inputs])
     split_repeats = (options or {}).get("split_repeats", True)
     if split_repeats and placement.platform == "cpu" and (placement.mesh is None or runtime.KEEPS_BARRIERS):
         pruned = with_boundaries(pruned, placement.mesh is not None)
+    pruned = with_constraints(pruned)
+    aliases = aliases_of(pruned, [bool(donated) and donated[n] for n in used_inputs])
     emitted = with_token(pruned) if calls_host(pruned) else pruned
     made = len(pruned.out_types)
     placement = placement.emitted(used_inputs, len(emitted.in_types), made, len(emitted.out_types) - made)

@@ -17,8 +17,7 @@ from ...effects.sharding.mesh import Mesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
-from ...interpreters.analysis.cut_constraints import with_constraints
-from ...interpreters.transformations.partial_sums import with_parts
+from ...interpreters.analysis.cut_constraints import stated_meshes
 from ..xla.array_backend import default_device, note_placement
 from ..xla.lazy import runtime
 
@@ -133,7 +132,7 @@ def settle(program: Program, name: str, wanted: Placement | None, held: Sequence
 
     Raises: DeviceMismatch: they are not the same devices in the same order.
     """
-    found = meshes(program) or meshes(with_constraints(with_parts(program)))  # which names meshes that types alone name
+    found = meshes(program) or stated_meshes(program)
     named = [mesh for mesh in found if isinstance(mesh, Mesh) or mesh.size > 1]  # one device is no mesh
     if not named:
         return wanted or by_settings()
