@@ -74,11 +74,15 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
     own = buffer._sharding
     if own is where:
         return True
-    if hasattr(own, "named") and hasattr(where, "named"):
-        same = own._internal_device_list == where._internal_device_list and own._hlo_sharding == where._hlo_sharding
-    else:
-        same = not hasattr(own, "named") and not hasattr(where, "named") and own._device == where._device
-    return bool(same and own._memory_kind == where._memory_kind and layout_of(own) == layout_of(where))
+    return cut_alike(own, where) and own._memory_kind == where._memory_kind and layout_of(own) == layout_of(where)
+
+
+def cut_alike(one: BufferSharding, other: BufferSharding) -> bool:
+    """Whether each device holds the same part of a buffer by both shardings, in whatever memory and layout."""
+    if hasattr(one, "named") and hasattr(other, "named"):
+        return bool(
+            one._internal_device_list == other._internal_device_list and one._hlo_sharding == other._hlo_sharding)
+    return not hasattr(one, "named") and not hasattr(other, "named") and bool(one._device == other._device)
 
 
 place_of = attrgetter("_sharding")
