@@ -218,7 +218,7 @@ def _compile(
     if not placement.devices:
         raise DeviceMismatch(
             f"{name}: an abstract mesh has no devices to run on, got {placement.mesh}.",
-            hint="lower the function only, or make the mesh of hx.devices(): with hx.set_mesh(mesh): ...",
+            hint="with hx.set_mesh(mesh) of hx.devices(): ..., or lowered.compile(device_assignment=devices).",
         )
     shown = f"jit({name.removeprefix('jit_')})"
     start = time.perf_counter()

@@ -27,6 +27,7 @@ from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import Program
 from ...effects.sharding.layout import Format, row_major
+from ...effects.sharding.mesh import MeshAxes
 from ...effects.sharding.named_sharding import SingleDeviceSharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
@@ -39,7 +40,7 @@ from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement, shardings_of, with_argument_cuts, with_result_cuts
 from ..compile.compile import LoweredProgram, compile_program, lower
-from ..compile.placement import Placement
+from ..compile.placement import ANYWHERE, Placement, assigned
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
 from .call_signature import CompiledTrace, DispatchPlan, concrete_operand
@@ -169,7 +170,8 @@ class Traced(_Stage):
 
         Raises: UnhandledEffect: an effect without a lowering. MissingRule: an operation without a lowering.
         """
-        return Lowered(self._call, self.lowered_program().module.text)
+        lowered = self.lowered_program()
+        return Lowered(self._call, lowered.module.text, lowered.placement.mesh)
 
     @property
     def placement(self) -> Placement | None:
@@ -189,9 +191,10 @@ class Traced(_Stage):
 class Lowered(_Stage):
     """A function in StableHLO."""
 
-    def __init__(self, call: TracedCall, text: str):
+    def __init__(self, call: TracedCall, text: str, mesh: MeshAxes | None):
         super().__init__(call)
         self._text = text
+        self._mesh = mesh
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module: dialect ``stablehlo`` (the default), or ``hlo`` before XLA's optimisations."""
@@ -219,11 +222,15 @@ class Lowered(_Stage):
         """XLA's estimate before optimisation: "flops", "bytes accessed", ..."""
         return dict(runtime.unoptimized_cost(self._text, default_device()))
 
-    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
-        """The compiled function.
+    def compile(
+        self, compiler_options: Mapping[str, Any] | None = None, *, device_assignment: Sequence[Any] | None = None
+    ) -> Compiled:
+        """The compiled function; over an abstract mesh for the devices of ``device_assignment``, in the order of the
+        mesh.
 
         Raises: CompileError: XLA cannot compile it, or an option is unknown. BadArgument: the options are no mapping
         from names to numbers and strings, or have ``split_repeats``, by which ``jit`` has lowered the function already.
+        DeviceMismatch: there are no devices, another number than the mesh has, or others than the function names.
         """
         if "split_repeats" in (compiler_options or {}):
             raise BadArgument(
@@ -232,6 +239,9 @@ class Lowered(_Stage):
             )
         call, jitted = self._call, self._call.jitted
         options = {**(jitted.options or {}), **(checked_options("compile", compiler_options) or {})}
+        if device_assignment is not None:
+            call = call._replace(
+                placement=assigned("compile", call.placement or ANYWHERE, self._mesh, device_assignment))
         binary = compile_program(
             call.trace.recorded, module_name(jitted.name), call.marks,
             keep_unused=jitted.keep_unused, placement=call.placement, options=options,
