@@ -23,7 +23,6 @@ from ...effects.core.arrays import Array, as_array
 from ...effects.core.signatures import P
 from ...effects.functions.captured import jit_info
 from ...effects.operations.foundations.shapes import zeros
-from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import Program
 from ...effects.sharding.layout import Format, row_major
@@ -35,11 +34,10 @@ from ...interpreters.core import trace_cache
 from ...interpreters.core.static_arguments import ArgumentChoice, argument_names, split
 from ...interpreters.core.trace_cache import Trace, leaf_names
 from ...interpreters.custom.rule_free_programs import without_rules
-from ...interpreters.handlers.default_clauses import with_defaults
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement, shardings_of, with_argument_cuts, with_result_cuts
-from ..compile.compile import LoweredProgram, compile_program, lower
+from ..compile.compile import LoweredProgram, closed_at, compile_program, lower
 from ..compile.placement import ANYWHERE, Placement, assigned
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
@@ -180,12 +178,10 @@ class Traced(_Stage):
 
     def lowered_program(self) -> LoweredProgram:
         """The program in StableHLO, as it is compiled."""
-        call = self._call
-        closed, captured = close(with_defaults(self.program))
+        call, jitted, name = self._call, self._call.jitted, module_name(self.fun_name)
+        closed, captured, placement = closed_at(self.program, name, call.placement)
         donated = [*[False] * len(captured), *call.marks] if call.donated else ()
-        placement = call.placement and call.placement.after([None] * len(captured), 0)
-        jitted = call.jitted
-        return lower(closed, module_name(self.fun_name), donated, jitted.keep_unused, placement, jitted.options)
+        return lower(closed, name, donated, jitted.keep_unused, placement, jitted.options)
 
 
 class Lowered(_Stage):
