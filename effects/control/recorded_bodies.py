@@ -10,7 +10,7 @@ from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismat
 from ..base.source_locations import user_site
 from ..base.stack import inside, perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
-from ..core.named_axes import Axis, SizedAxis, in_bodies_of
+from ..core.named_axes import Axis, SizedAxis, in_bodies_of, is_root
 from ..operations.elementwise.conversion import ConvertElementType, as_type
 from ..programs.equation_views import with_constants
 from ..programs.higher_order import HigherOrder, record_body
@@ -130,9 +130,15 @@ class Meeting(NamedTuple):
 
 @derived_once
 def meetings(program: Program) -> frozenset[Meeting]:
-    """The axes of all collectives in a program and its sub-programs, without the axes that are bound inside it."""
+    """The axes of the collectives in a program and its sub-programs on which a result or an effect depends, without the
+    axes that are bound inside it. Others are not executed.
+    """
     met: frozenset[Meeting] = frozenset()
-    for op in program.ops if program.effects else ():
+    live = {*program.outs}
+    for op, args, results, _ in reversed([*program.steps()]) if program.effects else ():
+        if live.isdisjoint(results) and not is_root(op):
+            continue
+        live.update(args)
         if op.named and op.meets:  # type: ignore[attr-defined]
             met |= frozenset([Meeting(axis, op.meets_all) for axis in op.axes])  # type: ignore[attr-defined]
         elif op.bodied and op.effects:

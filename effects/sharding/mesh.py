@@ -112,10 +112,6 @@ class MeshAxes(KeyedObject):
             raise BadArgument(f"{where}: the axes of the mesh are {self.axis_names}, got {name!r}.")
         return self.axis_sizes[self.axis_names.index(name)]
 
-    def sdy(self) -> str:
-        """The mesh in Shardy's text: ``<["a"=2, "b"=4]>``."""
-        return f"<[{', '.join([f'{sdy_axis(name)}={size}' for name, size in self.shape_tuple])}]>"
-
     def _shown_axes(self) -> str:
         sizes = ", ".join([f"{name!r}: {size}" for name, size in self.shape_tuple]) or "()"
         return f"{sizes}, axis_types=({', '.join(map(repr, self.axis_types))}{',' * (len(self.axis_types) == 1)})"

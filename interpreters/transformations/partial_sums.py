@@ -29,6 +29,7 @@ from ...effects.operations.foundations.shapes import (
     reshape,
 )
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint, hide, reveal
+from ...effects.operations.foundations.to_memory import in_memory
 from ...effects.operations.manipulation.creation import iota
 from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.named_sharding import cut_over
@@ -132,7 +133,7 @@ class _Walk:
         with inside(run):
             xs = [run.input(t.cut_by(_cut(t))) if _axes(t) else run.input(t) for t in self.program.in_types]
             ys = self.results(run, [PartialValue(_taken(x, t), _axes(t)) for x, t in zip(xs, self.program.in_types)])
-            outs = [_given(y, t) for y, t in zip(ys, self.program.out_types)]
+            outs = [in_memory(_given(y, t), t.memory_space) for y, t in zip(ys, self.program.out_types)]
         return run.freeze(outs, self.program.name)
 
     def of_parts(self) -> Program:
@@ -140,7 +141,8 @@ class _Walk:
         run = Record(under(BASE, self.scope), "")
         with inside(run):
             xs = run.inputs([*map(_type_of_parts, self.program.in_types)])
-            outs = self.results(run, [PartialValue(x, _axes(t)) for x, t in zip(xs, self.program.in_types)])
+            ys = self.results(run, [PartialValue(x, _axes(t)) for x, t in zip(xs, self.program.in_types)])
+            outs = [in_memory(y, t.memory_space) for y, t in zip(ys, self.program.out_types)]
         return run.freeze(outs, self.program.name)
 
     def results(self, run: Record, inputs: Sequence[PartialValue]) -> list[Any]:

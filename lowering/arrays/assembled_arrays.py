@@ -38,9 +38,7 @@ def make_array_from_callback(
     ``dtype`` is not given.
     """
     if isinstance(sharding, Format):
-        row_major = make_array_from_callback(shape, sharding.sharding, data_callback, dtype)
-        laid_out: ConcreteArray = device_put(row_major, sharding)
-        return laid_out
+        return _laid_out(sharding, lambda cut: make_array_from_callback(shape, cut, data_callback, dtype))
     where, converts = "make_array_from_callback", dtype is not None and not isinstance(dtype, ExtendedDType)
     sharding.check_fit(where, lambda: "the array", tuple(shape))
     made: dict[Bounds, ConcreteArray] = {}
@@ -75,11 +73,16 @@ def make_array_from_process_local_data(
     ShapeMismatch: the local data do not have the size of this process's shards.
     """
     if isinstance(sharding, Format):
-        return device_put(make_array_from_process_local_data(sharding.sharding, local_data, global_shape), sharding)
+        return _laid_out(sharding, lambda cut: make_array_from_process_local_data(cut, local_data, global_shape))
     target = destination("make_array_from_process_local_data", sharding)
     if global_shape is None or _is_shape(global_shape):
         return pytrees.map(lambda x: _of_local_data(target, x, global_shape), local_data)
     return pytrees.map(lambda x, shape: _of_local_data(target, x, shape), local_data, global_shape)
+
+
+def _laid_out(asked: Format, make: Callable[[Any], Any]) -> Any:
+    """What ``make`` gives of the format's sharding, in its layout."""
+    return device_put(make(asked.sharding), asked)
 
 
 def _is_shape(shapes: Any) -> bool:
@@ -134,9 +137,7 @@ def make_array_from_single_device_arrays(
     ShapeMismatch: one does not have the shape of a shard.
     """
     if isinstance(sharding, Format):
-        made = make_array_from_single_device_arrays(shape, sharding.sharding, arrays, dtype=dtype)
-        laid_out: ConcreteArray = device_put(made, sharding)
-        return laid_out
+        return _laid_out(sharding, lambda cut: make_array_from_single_device_arrays(shape, cut, arrays, dtype=dtype))
     where = "make_array_from_single_device_arrays"
     cut, shape = over_mesh(sharding), tuple(shape)
     devices = [device for device in cut._device_assignment if is_addressable(device)]

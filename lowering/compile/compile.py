@@ -192,13 +192,7 @@ def compile_program(
     Raises: UnhandledEffect: an effect of the row has no lowering. EscapedBox: the program captured a box.
     DeviceMismatch: it names meshes of other devices. CompileError: XLA cannot compile it.
     """
-    types = program.out_types
-    closed, captured = close(with_defaults(program))
-    closed = without_rules(closed)
-    placement = settle(closed, name, placement, constants(program))
-    placement = placement.after([*map(sharding_of, captured)], len(closed.in_types) - len(captured))
-    placement = placed_as_typed(placement, closed.in_types, types)
-    closed = with_constraints(with_parts(closed))
+    closed, captured, placement = closed_at(program, name, placement)
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)
@@ -208,7 +202,20 @@ def compile_program(
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables, scopes_in(closed))
-    return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured, types)
+    return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured, program.out_types)
+
+
+def closed_at(
+    program: Program, name: str, placement: Placement | None
+) -> tuple[Program, Sequence[Array], Placement]:
+    """The program that is lowered: one that takes the arrays which ``program`` captured, these, and where it is
+    executed.
+    """
+    closed, captured = close(with_defaults(program))
+    closed = without_rules(closed)
+    placement = settle(closed, name, placement, constants(program))
+    placement = placement.after([*map(sharding_of, captured)], len(closed.in_types) - len(captured))
+    return with_parts(closed), captured, placed_as_typed(placement, closed.in_types, closed.out_types)
 
 
 def _compile(
@@ -218,7 +225,7 @@ def _compile(
     if not placement.devices:
         raise DeviceMismatch(
             f"{name}: an abstract mesh has no devices to run on, got {placement.mesh}.",
-            hint="lower the function only, or make the mesh of hx.devices(): with hx.set_mesh(mesh): ...",
+            hint="with hx.set_mesh(mesh) of hx.devices(): ..., or lowered.compile(device_assignment=devices).",
         )
     shown = f"jit({name.removeprefix('jit_')})"
     start = time.perf_counter()
@@ -281,12 +288,12 @@ class LoweredProgram(NamedTuple):
 def lower(
     closed: Program,
     name: str,
-    donated: Sequence[bool] = (),
-    keep_unused: bool = False,
-    placement: Placement | None = None,
+    donated: Sequence[bool],
+    keep_unused: bool,
+    placement: Placement,
     options: Mapping[str, Any] | None = None,
 ) -> LoweredProgram:
-    """Emit a closed program without its unused inputs, for the devices of a placement.
+    """Emit a program of ``closed_at`` without its unused inputs, for the devices of its placement.
 
     Of the options one is about lowering: ``split_repeats``, by default True, puts boundaries between repeats where the
     compiler of the platform gains by them.
@@ -294,14 +301,13 @@ def lower(
     Raises: UnhandledEffect: an effect of its row has no lowering.
     """
     check_lowerable(closed, name)
-    placement = placed_as_typed(settle(closed, name, placement), closed.in_types, closed.out_types)
-    closed = with_constraints(with_parts(closed))
     pruned, used = dead_code_elimination(closed, instantiate=keep_unused)
     used_inputs = tuple([i for i, yes in enumerate(used) if yes])
-    aliases = aliases_of(pruned, [bool(donated) and donated[n] for n in used_inputs])
     split_repeats = (options or {}).get("split_repeats", True)
     if split_repeats and placement.platform == "cpu" and (placement.mesh is None or runtime.KEEPS_BARRIERS):
         pruned = with_boundaries(pruned, placement.mesh is not None)
+    pruned = with_constraints(pruned)
+    aliases = aliases_of(pruned, [bool(donated) and donated[n] for n in used_inputs])
     emitted = with_token(pruned) if calls_host(pruned) else pruned
     made = len(pruned.out_types)
     placement = placement.emitted(used_inputs, len(emitted.in_types), made, len(emitted.out_types) - made)

@@ -19,8 +19,9 @@ from ...effects.operations.foundations.half_precision import HALF
 from ...effects.programs.program import Program
 from ...effects.programs.program_cache import scopes_in
 from ...effects.sharding.devices import KINDS_OF_SPACES
-from ...effects.sharding.mesh import AbstractMesh, MeshAxes
+from ...effects.sharding.mesh import MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import UNCONSTRAINED
 from ...effects.types.array_type import ArrayType, Space, array_type
 from ...effects.types.dtypes import float4_e2m1fn, float32, is_bool, is_inexact, is_integer, is_unsigned, to_real
 from ...effects.types.extent import Extent
@@ -58,7 +59,7 @@ class Emitter:
 
     __slots__ = (
         "lines", "count", "made", "here", "functions", "calls", "meshes", "tables", "mesh_of_all", "platform", "manual",
-        "constants", "symbols", "scopes",
+        "cuts", "constants", "symbols", "scopes",
     )
 
     def __init__(self, module: Emitter | None = None, mesh: MeshAxes | None = None, platform: str = "cpu"):
@@ -69,7 +70,8 @@ class Emitter:
         self.here: Any = None
         self.functions: dict[Any, Any] = {} if module is None else module.functions
         self.calls: list[HostCall | Inspection] = [] if module is None else module.calls
-        self.meshes: dict[MeshAxes, str] = {} if module is None else module.meshes
+        self.meshes: dict[Any, str] = {} if module is None else module.meshes
+        self.cuts: dict[Any, str] = {} if module is None else module.cuts  # texts of constraints
         self.tables: dict[str, str] = {} if module is None else module.tables
         self.mesh_of_all: MeshAxes | None = mesh if module is None else module.mesh_of_all
         self.platform: str = platform if module is None else module.platform
@@ -279,10 +281,7 @@ class Emitter:
         return self.new(f"{text}{list(axes)} : {types}", out)
 
     def fold(
-        self,
-        xs: Sequence[SsaValue],
-        starts: Sequence[SsaValue],
-        axes: Sequence[int],
+        self, xs: Sequence[SsaValue], starts: Sequence[SsaValue], axes: Sequence[int],
         body: Callable[..., Sequence[SsaValue]],
     ) -> list[SsaValue]:
         """A joint reduction of several arrays: ``body(*left, *right)`` combines two elements of each."""
@@ -294,12 +293,9 @@ class Emitter:
         return self.ops("reduce", *xs, *starts, types=out, attributes=attributes, regions=region)
 
     def reduce_window(
-        self,
-        xs: Sequence[SsaValue],
-        starts: Sequence[SsaValue],
+        self, xs: Sequence[SsaValue], starts: Sequence[SsaValue],
         window: tuple[Sequence[int], Sequence[int], Sequence[tuple[int, int]], Sequence[int], Sequence[int]],
-        types: Sequence[ArrayType],
-        body: Callable[..., Sequence[SsaValue]],
+        types: Sequence[ArrayType], body: Callable[..., Sequence[SsaValue]],
     ) -> list[SsaValue]:
         """Reductions over windows; ``window``: sizes, strides, padding, and the dilations of base and window."""
         sizes, strides, padding, base, dilation = window
@@ -456,8 +452,7 @@ class Emitter:
 
     def mesh(self, mesh: MeshAxes) -> str:
         """The symbol of a mesh, ``@mesh``, ``@mesh_1``, ..., which the module declares once for equal axes."""
-        axes = AbstractMesh(mesh.axis_sizes, mesh.axis_names)
-        return self.meshes.setdefault(axes, f"@mesh_{len(self.meshes)}" if self.meshes else "@mesh")
+        return self.meshes.setdefault(mesh.shape_tuple, f"@mesh_{len(self.meshes)}" if self.meshes else "@mesh")
 
     def table(self, text: str) -> str:
         """The name of an attribute, ``#table``, ``#table_1``, ..., which the module has once for all its uses."""
@@ -468,8 +463,13 @@ class Emitter:
         return f"<{self.mesh(sharding.mesh)}, {sharding.sdy(len(storage(type)[0]))}>"
 
     def sharding_constraint(self, x: SsaValue, sharding: NamedSharding) -> SsaValue:
-        cut = self.sharding(sharding, x.type)
-        return self.new(f"sdy.sharding_constraint {x.name} {cut} : {tensor(x.type)}", x.type)
+        """The value, cut so; itself where that says nothing."""
+        cut = self.cuts.get((sharding, x.type))
+        if cut is None:
+            nothing = sharding.mesh.size == 1 or {*sharding.spec} == {UNCONSTRAINED}
+            cut = "" if nothing else f"{self.sharding(sharding, x.type)} : {tensor(x.type)}"
+            self.cuts[sharding, x.type] = cut
+        return self.new(f"sdy.sharding_constraint {x.name} {cut}", x.type) if cut else x
 
     def in_memory(self, x: SsaValue, space: Space) -> SsaValue:
         """The value in this memory; itself where it lies there."""

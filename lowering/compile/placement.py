@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...effects.base import config
-from ...effects.base.errors import DeviceMismatch
+from ...effects.base.errors import BadArgument, DeviceMismatch, as_tuple
 from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.layout import AutoLayout, Layout
 from ...effects.sharding.mesh import Mesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
-from ...interpreters.analysis.cut_constraints import with_constraints
-from ...interpreters.transformations.partial_sums import with_parts
+from ...interpreters.analysis.cut_constraints import stated_meshes
 from ..xla.array_backend import default_device, note_placement
 from ..xla.lazy import runtime
 
@@ -102,6 +103,29 @@ def over(mesh: MeshAxes, arguments: Iterable[Any] = ()) -> Placement:
     return Placement(mesh._assignment, mesh, tuple(arguments))
 
 
+def assigned(where: str, placement: Placement, mesh: MeshAxes | None, devices: Any) -> Placement:
+    """The placement on these devices, over a mesh of them with the axes of ``mesh``; None: on the one device.
+
+    Raises: DeviceMismatch: there are more or fewer of them. BadArgument: they are no sequence of devices.
+    """
+    given = as_tuple(devices, where, "device_assignment")
+    size = 1 if mesh is None else mesh.size
+    if not all(map(runtime.is_device, given)):
+        raise BadArgument(f"{where}: device_assignment must be devices of hx.devices(), got {given}.")
+    if len(given) != size:
+        found = f"{size}, got {len(given)}"
+        raise DeviceMismatch(f"{where}: device_assignment must have as many devices as the mesh, {found}.")
+    if mesh is None:
+        note_placement(given[0])
+        return placement._replace(devices=given)
+    found = Mesh(np.array(given).reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+    arguments, results = [
+        tuple([None if s is None else s.update(mesh=found) for s in shardings])
+        for shardings in (placement.arguments, placement.results)
+    ]
+    return placement._replace(devices=over(found).devices, mesh=found, arguments=arguments, results=results)
+
+
 def by_settings() -> Placement:
     """The placement of a program of which nothing was said: over the mesh in force, else on the default device."""
     settings = config.current()
@@ -133,7 +157,7 @@ def settle(program: Program, name: str, wanted: Placement | None, held: Sequence
 
     Raises: DeviceMismatch: they are not the same devices in the same order.
     """
-    found = meshes(program) or meshes(with_constraints(with_parts(program)))  # which names meshes that types alone name
+    found = meshes(program) or stated_meshes(program)
     named = [mesh for mesh in found if isinstance(mesh, Mesh) or mesh.size > 1]  # one device is no mesh
     if not named:
         return wanted or by_settings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...effects.programs.program import Program
 from ...effects.sharding.devices import KINDS_OF_SPACES
@@ -35,7 +35,7 @@ class EntryEmitter(Emitter):
     def module(self, name: str, main: str) -> str:
         """The text of the module of the entry function ``main``."""
         functions = "".join([text for _, text in self.functions.values()])
-        meshes = "".join([_declaration(symbol, axes) for axes, symbol in self.meshes.items()])
+        meshes = "".join([_declaration(symbol, sizes) for sizes, symbol in self.meshes.items()])
         symbolic = "jax.uses_shape_polymorphism = true, " if self.symbols else ""
         partitions = 1 if self.mesh_of_all is None else self.mesh_of_all.size
         head = f"{symbolic}mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32"
@@ -81,7 +81,11 @@ def attributes(texts: Sequence[str]) -> str:
     return f" {{{', '.join(texts)}}}" if texts else ""
 
 
-def _declaration(symbol: str, mesh: MeshAxes) -> str:
-    """The line that declares a mesh: for Shardy, and for the replica groups of collectives that name its axes."""
-    axes = ", ".join([f"{{name = {sdy_axis(name)}, size = {size} : i64}}" for name, size in mesh.shape_tuple])
-    return f"  sdy.mesh {symbol} = {mesh.sdy()} {{stablehlo.mesh = {{axes = [{axes}]}}}}\n"
+def _declaration(symbol: str, sizes: Sequence[tuple[Any, int]]) -> str:
+    """The line that declares a mesh by the sizes of its axes: for Shardy, and for the replica groups of collectives
+    that name its axes.
+    """
+    named = [(sdy_axis(name), size) for name, size in sizes]
+    axes = ", ".join([f"{name}={size}" for name, size in named])
+    fields = ", ".join([f"{{name = {name}, size = {size} : i64}}" for name, size in named])
+    return f"  sdy.mesh {symbol} = <[{axes}]> {{stablehlo.mesh = {{axes = [{fields}]}}}}\n"

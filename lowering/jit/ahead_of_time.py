@@ -23,10 +23,10 @@ from ...effects.core.arrays import Array, as_array
 from ...effects.core.signatures import P
 from ...effects.functions.captured import jit_info
 from ...effects.operations.foundations.shapes import zeros
-from ...effects.programs.closure_conversion import close
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import Program
 from ...effects.sharding.layout import Format, row_major
+from ...effects.sharding.mesh import MeshAxes
 from ...effects.sharding.named_sharding import SingleDeviceSharding
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
@@ -34,12 +34,11 @@ from ...interpreters.core import trace_cache
 from ...interpreters.core.static_arguments import ArgumentChoice, argument_names, split
 from ...interpreters.core.trace_cache import Trace, leaf_names
 from ...interpreters.custom.rule_free_programs import without_rules
-from ...interpreters.handlers.default_clauses import with_defaults
 from ...interpreters.transformations.make_program import ShapeDtypeStruct
 from ..arrays import transfer_guards
 from ..arrays.call_shardings import described_placement, shardings_of, with_argument_cuts, with_result_cuts
-from ..compile.compile import LoweredProgram, compile_program, lower
-from ..compile.placement import Placement
+from ..compile.compile import LoweredProgram, closed_at, compile_program, lower
+from ..compile.placement import ANYWHERE, Placement, assigned
 from ..xla.array_backend import default_device
 from ..xla.lazy import runtime
 from .call_signature import CompiledTrace, DispatchPlan, concrete_operand
@@ -169,7 +168,8 @@ class Traced(_Stage):
 
         Raises: UnhandledEffect: an effect without a lowering. MissingRule: an operation without a lowering.
         """
-        return Lowered(self._call, self.lowered_program().module.text)
+        lowered = self.lowered_program()
+        return Lowered(self._call, lowered.module.text, lowered.placement.mesh)
 
     @property
     def placement(self) -> Placement | None:
@@ -178,20 +178,19 @@ class Traced(_Stage):
 
     def lowered_program(self) -> LoweredProgram:
         """The program in StableHLO, as it is compiled."""
-        call = self._call
-        closed, captured = close(with_defaults(self.program))
+        call, jitted, name = self._call, self._call.jitted, module_name(self.fun_name)
+        closed, captured, placement = closed_at(self.program, name, call.placement)
         donated = [*[False] * len(captured), *call.marks] if call.donated else ()
-        placement = call.placement and call.placement.after([None] * len(captured), 0)
-        jitted = call.jitted
-        return lower(closed, module_name(self.fun_name), donated, jitted.keep_unused, placement, jitted.options)
+        return lower(closed, name, donated, jitted.keep_unused, placement, jitted.options)
 
 
 class Lowered(_Stage):
     """A function in StableHLO."""
 
-    def __init__(self, call: TracedCall, text: str):
+    def __init__(self, call: TracedCall, text: str, mesh: MeshAxes | None):
         super().__init__(call)
         self._text = text
+        self._mesh = mesh
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module: dialect ``stablehlo`` (the default), or ``hlo`` before XLA's optimisations."""
@@ -219,11 +218,15 @@ class Lowered(_Stage):
         """XLA's estimate before optimisation: "flops", "bytes accessed", ..."""
         return dict(runtime.unoptimized_cost(self._text, default_device()))
 
-    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
-        """The compiled function.
+    def compile(
+        self, compiler_options: Mapping[str, Any] | None = None, *, device_assignment: Sequence[Any] | None = None
+    ) -> Compiled:
+        """The compiled function; over an abstract mesh for the devices of ``device_assignment``, in the order of the
+        mesh.
 
         Raises: CompileError: XLA cannot compile it, or an option is unknown. BadArgument: the options are no mapping
         from names to numbers and strings, or have ``split_repeats``, by which ``jit`` has lowered the function already.
+        DeviceMismatch: there are no devices, another number than the mesh has, or others than the function names.
         """
         if "split_repeats" in (compiler_options or {}):
             raise BadArgument(
@@ -232,6 +235,9 @@ class Lowered(_Stage):
             )
         call, jitted = self._call, self._call.jitted
         options = {**(jitted.options or {}), **(checked_options("compile", compiler_options) or {})}
+        if device_assignment is not None:
+            call = call._replace(
+                placement=assigned("compile", call.placement or ANYWHERE, self._mesh, device_assignment))
         binary = compile_program(
             call.trace.recorded, module_name(jitted.name), call.marks,
             keep_unused=jitted.keep_unused, placement=call.placement, options=options,

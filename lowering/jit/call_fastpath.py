@@ -76,9 +76,7 @@ def _single_argument(jitted: Jitted, many: Callable[..., Any]) -> Callable[..., 
             buffer = x.buffer if x._buffer is None else x._buffer
             buffers = [buffer]
             plan = plans.get(x.type)
-            if placed and (
-                plan is None or buffer._sharding is not plan.sharding or buffer._committed is not plan.committed
-            ):
+            if placed and (plan is None or buffer._sharding is not plan.place):
                 plan = plans.get((x.type, runtime.place_of(buffer)))
             if plan is None:
                 return slow((x,), kwargs)

@@ -43,12 +43,12 @@ class DispatchPlan:
     ``donated`` are the indices of the donated leaves of the arguments, ``captured`` the arrays that the function took
     from its surroundings, ``key`` is that of its trace. ``places`` has where the program takes each argument from;
     ``prepare`` first brings there those of the buffers ``found``, and NumPy arrays, of a call that are elsewhere.
-    ``sharding``, ``committed``: those of the one argument of a call; None: there are more, or all arrays are alike.
+    ``place``: that of the one argument of a call; None: there are more, or all arrays are alike.
     """
 
     __slots__ = (
         "execute", "result_type", "finish", "prepare", "put", "use_pinned", "donated", "captured", "key", "places",
-        "sharding", "committed",
+        "place",
     )
 
     def __init__(
@@ -59,9 +59,7 @@ class DispatchPlan:
         types = tuple(compiled.types)
         self.execute = loaded.execute_committed if committed else loaded.execute
         self.places = compiled.places
-        alone = runtime.places_of(found)[0] if len(found) == 1 else None
-        self.sharding: Any = None if alone is None else alone[0]
-        self.committed: Any = None if alone is None else alone[1]
+        self.place: Any = runtime.places_of(found)[0] if len(found) == 1 else None
         self.result_type = types[0] if trace.is_leaf else None
         self.finish = _finish(trace, types)
         movers = [(i, runtime.mover(x, where)) for i, (x, where) in enumerate(zip(found, self.places)) if where]

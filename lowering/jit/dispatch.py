@@ -122,8 +122,8 @@ class Jitted:
         self.compiled.clear()
         self.traces.clear()
         self.pure.clear()
-        for plans in list(self.plans.values()):
-            plans.clear()
+        for part in _PLANS.parts_of(self):
+            part.clear()
 
     def placement(
         self, args: Any, kwargs: Any, leaves: Sequence[Any], where: Placement | None, names: Callable[[int], str]
@@ -480,9 +480,7 @@ class Jitted:
         """
         plans = self.plans.get(settings)
         if plans is None:
-            if len(self.plans) >= 64:
-                self.plans.clear()
-            plans = self.plans.setdefault(settings, {})
+            plans = _PLANS.add(self.plans, settings, {})
         described = [*request.types, *([] if found is None else runtime.places_of(found))]
         if not self.plain:
             key = None if partition is None else partition.key
@@ -500,9 +498,9 @@ class Jitted:
                 keys += call_keys(types)
         for key in keys:
             _PLANS.add(plans, key, plan)
-        if plan.sharding is not None:
+        if plan.place is not None:
             plans[request.types[0]] = plan  # the last one of its type, found without a hash of its place
-        self.active_plans = (settings, plans)
+        self.active_plans = (settings, self.plans.setdefault(settings, plans))  # again, if the cache was cleared above
 
     def execute(
         self, entry: CompiledTrace, operands: list[Any], buffers: list[Any], committed: bool, names: Any
@@ -530,12 +528,16 @@ def module_name(name: str) -> str:
 
 
 class _Plans(AttachedCache):
-    """The dispatch plans of all jitted functions. Those of one function and settings are emptied, but not replaced:
-    ``active_plans`` holds them.
+    """The dispatch plans of all jitted functions, by settings. Those of one function and settings are emptied before
+    they are dropped: ``active_plans`` holds them.
     """
 
+    @staticmethod
+    def parts_of(jitted: Jitted) -> list[dict[Any, Any]]:
+        return [*list(jitted.plans.values()), jitted.plans]
+
     def parts(self) -> list[dict[Any, Any]]:
-        return [plans for by_settings in super().parts() for plans in list(by_settings.values())]
+        return [part for jitted in self.owners.alive() for part in self.parts_of(jitted)]
 
 
 _JITTED = Owners()

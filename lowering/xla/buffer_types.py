@@ -99,16 +99,18 @@ class _OneDevice(xc.SingleDeviceSharding):
 _SINGLE: type[Any] = _OneDevice if JAXLIB_VERSION.startswith("0.10.") else xc.SingleDeviceSharding
 
 
-def sharding(device: Device, memory_kind: str | None = None, layout: Layout | None = None) -> BufferSharding:
-    """The one sharding that puts all of a buffer on ``device``, in its default memory or that of another kind; in this
-    layout, or row-major.
+def sharding(
+    device: Device, memory_kind: str | None = None, layout: Layout | None = None, committed: bool = True
+) -> BufferSharding:
+    """The one sharding of buffers that lie whole on ``device``, in its default memory or that of another kind; in this
+    layout, or row-major. Buffers that are not ``committed`` to the device have one of their own.
     """
-    return _single(device, memory_kind or device.default_memory().kind, layout)
+    return _single(device, memory_kind or device.default_memory().kind, layout, committed)
 
 
 @cached("shardings", 256)
-def _single(device: Device, memory_kind: str, layout: Layout | None) -> BufferSharding:
-    """The one sharding of this device, kind of memory and layout."""
+def _single(device: Device, memory_kind: str, layout: Layout | None, committed: bool) -> BufferSharding:
+    """The one sharding of this device, kind of memory and layout, and of buffers that are ``committed`` or not."""
     if layout is None:
         return _SINGLE(device, memory_kind=memory_kind)
     where = _OneDevice(device, memory_kind=memory_kind)

@@ -39,7 +39,7 @@ def putter(device: Device, *, copy: bool = True, committed: bool = True) -> Call
 
     ``committed`` marks the buffer as put on its device by name; ``is_committed`` reads the mark.
     """
-    devices, where, avals, numpy_array = [device], sharding(device), AVALS, np.ndarray
+    devices, where, avals, numpy_array = [device], sharding(device, committed=committed), AVALS, np.ndarray
     semantics = _COPY if copy else _ALIAS
 
     def put_here(array: Any) -> Buffer:
@@ -74,15 +74,19 @@ def lies_at(buffer: Buffer, where: BufferSharding) -> bool:
     own = buffer._sharding
     if own is where:
         return True
-    if hasattr(own, "named") and hasattr(where, "named"):
-        same = own._internal_device_list == where._internal_device_list and own._hlo_sharding == where._hlo_sharding
-    else:
-        same = not hasattr(own, "named") and not hasattr(where, "named") and own._device == where._device
-    return bool(same and own._memory_kind == where._memory_kind and layout_of(own) == layout_of(where))
+    return cut_alike(own, where) and own._memory_kind == where._memory_kind and layout_of(own) == layout_of(where)
 
 
-place_of = attrgetter("_sharding", "_committed")
-"""The sharding of a buffer and whether it is committed, to be compared."""
+def cut_alike(one: BufferSharding, other: BufferSharding) -> bool:
+    """Whether each device holds the same part of a buffer by both shardings, in whatever memory and layout."""
+    if hasattr(one, "named") and hasattr(other, "named"):
+        return bool(
+            one._internal_device_list == other._internal_device_list and one._hlo_sharding == other._hlo_sharding)
+    return not hasattr(one, "named") and not hasattr(other, "named") and bool(one._device == other._device)
+
+
+place_of = attrgetter("_sharding")
+"""Where a buffer lies and whether it is committed, to be compared by identity."""
 
 
 def places_of(buffers: Sequence[Any]) -> list[Any]:

@@ -60,5 +60,6 @@ def from_dlpack(array: Any, device: Device) -> Buffer:
     capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
     with without_jax():
         found = _jax.dlpack_managed_tensor_to_buffer(capsule, source, stream)
-    typed = found._rewrap_with_aval_and_sharding(aval(found.aval.shape, found.aval.dtype), sharding(source))
+    where = sharding(source, committed=found._committed)
+    typed = found._rewrap_with_aval_and_sharding(aval(found.aval.shape, found.aval.dtype), where)
     return copy_to_device(typed, device)

@@ -229,6 +229,8 @@ def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buff
 
 
 def _result_handler(kind: Aval, where: BufferSharding, committed: bool) -> Any:
+    if not committed:
+        where = sharding(where._device, where._memory_kind, committed=False)
     if JAXLIB_VERSION.startswith("0.10."):
         return xc.array_result_handler(kind, where, committed, _skip_checks=True)
     return xc.array_result_handler(kind, where, committed)

@@ -12,6 +12,7 @@ from .buffer_types import BufferSharding, Device, laid_out, layout_of, named_sha
 from .buffers import (
     Buffer,
     assemble,
+    cut_alike,
     device_of,
     duplicate,
     lies_at,
@@ -51,6 +52,9 @@ def copy_to(buffer: Buffer, where: BufferSharding) -> Buffer:
     if layout is not None:
         return _laid_out_anew(copy_to(buffer, laid_out(where, len(kind.shape))), layout)
     over_many = hasattr(where, "named") or named_sharding(buffer) is not None
+    if over_many and cut_alike(buffer._sharding, where):
+        parts = [copy_to(part, sharding(device_of(part), where._memory_kind)) for part in parts_of(buffer)]
+        return assemble(parts, kind, where)
     if over_many or where._device.client is not device_of(buffer).client:
         return put_at(to_numpy(buffer, kind.dtype, kind.shape), where)
     return moved_to_device(buffer, where)

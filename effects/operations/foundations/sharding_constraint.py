@@ -64,8 +64,7 @@ class ShardingConstraint:
         return ct if op.mesh.explicit_axes else perform(op, ct)  # a cotangent is revealed as its primal is cut
 
     def lower(op, emit, x):
-        says_nothing = op.mesh.size == 1 or {*op.sharding.spec} == {UNCONSTRAINED}
-        return x if says_nothing else emit.sharding_constraint(x, op.sharding)
+        return emit.sharding_constraint(x, op.sharding)
 
     flops = data_movement
 

@@ -22,6 +22,7 @@ class ToMemory:
     space: Space
     primitive_aliases = ("device_put",)
     keeps_memory = True
+    linear_in = slice(None)
     sharding_rule = alike
 
     def result_type(op, x):

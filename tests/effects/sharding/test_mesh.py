@@ -17,6 +17,7 @@ from handlax.effects.sharding.mesh import (
     AbstractMesh,
     AxisType,
     Mesh,
+    sdy_axis,
 )
 
 DEVICES = np.array(hx.devices("cpu"))
@@ -96,9 +97,8 @@ def test_how_a_mesh_is_written(mesh, shown, written):
     assert str(mesh) == shown and repr(mesh) == written
 
 
-def test_the_text_of_a_mesh():
-    assert Mesh(GRID, ("a", "b")).sdy() == '<["a"=2, "b"=4]>'
-    assert AbstractMesh((2, 3, 4), ('"', "1", 1)).sdy() == r'<["\""=2, "1"=3, "1:int"=4]>'
+def test_the_text_of_the_name_of_an_axis():
+    assert [*map(sdy_axis, ("a", '"', "1", 1))] == ['"a"', r'"\""', '"1"', '"1:int"']
 
 
 @pytest.mark.parametrize("make", [

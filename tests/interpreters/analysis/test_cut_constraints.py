@@ -5,7 +5,7 @@ import numpy as np
 import handlax as hx
 from handlax import P, lax
 from handlax import numpy as hnp
-from handlax.interpreters.analysis.cut_constraints import states_cuts, with_constraints
+from handlax.interpreters.analysis.cut_constraints import stated_meshes, with_constraints
 from handlax.interpreters.analysis.typecheck import typecheck
 from handlax.sharding import AxisType
 
@@ -25,7 +25,7 @@ def specs(program):
 def test_each_result_is_constrained_as_its_type_states():
     p = program(lambda x: hnp.sin(x).sum(0), "a", "b")
     q = with_constraints(p)
-    assert states_cuts(p) and not states_cuts(q)
+    assert stated_meshes(p) == (MESH.abstract_mesh,) and not stated_meshes(q)
     assert [str(t) for t in (*q.in_types, *q.out_types)] == ["f32[8,4]", "f32[4]"]
     assert specs(q) == [("a", "b"), ("b",)]
     np.testing.assert_allclose(q(X)[0], np.sin(X).sum(0), rtol=1e-5)
@@ -48,7 +48,7 @@ def test_hidden_values_are_left_to_the_compiler_and_bodies_are_entered():
     assert [spec for spec in specs(q) if P.UNCONSTRAINED not in spec] == [("a",)]
     loop = with_constraints(program(lambda x: lax.fori_loop(0, 2, lambda i, c: c * 2, x), "a"))
     bodies = [body for op in loop.ops if op.bodied for body in op.bodies]
-    assert not any(map(states_cuts, bodies)) and [spec for body in bodies for spec in specs(body)]
+    assert not any(map(stated_meshes, bodies)) and [spec for body in bodies for spec in specs(body)]
 
 
 def test_dimensions_that_automatic_axes_may_cut_stay_open():

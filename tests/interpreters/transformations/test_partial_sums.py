@@ -212,6 +212,20 @@ def test_every_device_has_a_part_of_its_own():
         close(hx.jit(lambda u: u + u, donate_argnums=0)(u + u), 4 * (M @ N))
 
 
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+def test_parts_lie_in_the_memory_of_the_host(jitted):
+    there = NamedSharding(MESH, P(unreduced={"a"}), memory_kind="pinned_host")
+    to_host = lambda u: hx.device_put(u, there)
+    doubled = lambda u: hx.device_put(u, NamedSharding(MESH, P(unreduced={"a"}))) * 2
+    with hx.set_mesh(MESH):
+        u = resharded(M, unreduced={"a"})
+        v = (hx.jit(to_host) if jitted else to_host)(u)
+        assert str(v.type) == "f32<host>[8,4]{U:a}" and v.sharding.memory_kind == "pinned_host"
+        close(v, M)
+        close((hx.jit(doubled) if jitted else doubled)(v), 2 * M)
+        close(hx.jit(lambda v: lax.fori_loop(0, 2, lambda i, v: v, v))(v), M)
+
+
 @pytest.mark.parametrize(("before", "after"), [
     (P(), P(unreduced={"a"})), (P("a"), P(unreduced={"a"})), (P("b"), P("b", unreduced={"a"})),
     (P(reduced={"a"}), P(unreduced={"a"})), (P(unreduced={"a"}), P(unreduced={"a", "b"})),

@@ -11,10 +11,20 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax import lax, stages
 from handlax import numpy as hnp
-from handlax import stages
-from handlax.errors import BadArgument, CompileError, DeletedArray, DTypeMismatch, NotAnArray, TreeMismatch
+from handlax.errors import (
+    BadArgument,
+    CompileError,
+    DeletedArray,
+    DeviceMismatch,
+    DTypeMismatch,
+    NotAnArray,
+    TreeMismatch,
+)
 from handlax.lowering.jit import ahead_of_time
+from handlax.sharding import AbstractMesh, AxisType, NamedSharding
+from handlax.sharding import PartitionSpec as P
 
 X = np.arange(3, dtype=np.float32)
 
@@ -82,6 +92,39 @@ def test_other_arguments_are_refused_by_name():
         compiled(X, {"a": 2})
     with pytest.raises(TreeMismatch):
         compiled(X)
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=["auto", "explicit"])
+def test_devices_are_assigned_to_an_abstract_mesh(kind):
+    mesh, x = AbstractMesh((2, 4), ("a", "b"), (kind, kind)), np.arange(32, dtype="float32").reshape(8, 4)
+    shape = hx.ShapeDtypeStruct((8, 4), "float32", sharding=NamedSharding(mesh, P("a")))
+    total = hx.shard_map(lambda x: lax.psum(x.sum(0), "a"), mesh=mesh, in_specs=P("a"), out_specs=P())
+    for f, expected in ((lambda x: x * 2, x * 2), (total, x.sum(0))):
+        lowered = hx.jit(f).lower(shape)
+        with pytest.raises(DeviceMismatch, match="an abstract mesh has no devices"):
+            lowered.compile()
+        devices = hx.devices()[::-1]
+        compiled = lowered.compile(device_assignment=devices)
+        assert compiled.memory_analysis().argument_size_in_bytes == 64
+        (sharding,), _ = compiled.input_shardings
+        assert [*sharding.mesh.devices.flat] == devices and sharding.spec == P("a")
+        assert np.array_equal(compiled(x), expected)
+
+
+def test_what_device_assignment_must_be():
+    shape = hx.ShapeDtypeStruct((8,), "float32", sharding=NamedSharding(AbstractMesh((8,), ("a",)), P("a")))
+    lowered = hx.jit(lambda x: x + 1).lower(shape)
+    with pytest.raises(DeviceMismatch, match="as many devices as the mesh, 8, got 3"):
+        lowered.compile(device_assignment=hx.devices()[:3])
+    for wrong in (3, [3] * 8):
+        with pytest.raises(BadArgument, match="device_assignment must be"):
+            lowered.compile(device_assignment=wrong)
+    here = hx.jit(lambda x: x + 1).lower(1.0).compile(device_assignment=hx.devices()[3:4])
+    assert here(2.0) == 3.0 and here(2.0).devices() == {hx.devices()[3]}
+    mesh = hx.sharding.Mesh(np.array(hx.devices()), ("a",))
+    named = hx.jit(lambda x: lax.with_sharding_constraint(x, NamedSharding(mesh, P("a"))))
+    with pytest.raises(DeviceMismatch, match="must have the same devices"):
+        named.lower(np.ones(8)).compile(device_assignment=hx.devices()[::-1])
 
 
 def test_static_arguments_are_left_out_and_donated_ones_are_gone():

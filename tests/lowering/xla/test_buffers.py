@@ -26,6 +26,15 @@ def device():
     return cpu_device()
 
 
+def test_buffers_that_are_committed_to_a_device_and_others_have_two_places():
+    at_device = hx.device_put(np.ones(3), hx.devices()[0])
+    anywhere = hx.jit(lambda x: x + 1.0)(hnp.ones(3))
+    for x, committed in ((at_device, True), (anywhere, False), (hnp.ones(3), False)):
+        for y in (x, x.copy(), hx.jit(lambda x: x * 2.0)(x)):
+            assert y.committed is committed
+            assert jaxlib_runtime.place_of(y.buffer) is jaxlib_runtime.sharding(hx.devices()[0], committed=committed)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_reading_gives_back_what_was_put(device, dtype):
     for shape, copy in itertools.product(SHAPES, (True, False)):

@@ -57,3 +57,15 @@ def test_an_array_of_numpy_is_put_where_it_is_needed(place):
     y = runtime.mover(x, place)(x)
     x[:] = 0
     assert runtime.lies_at(y, place) and np.array_equal(read(y), X)
+
+
+def test_another_memory_of_the_same_devices_has_the_parts_that_they_hold():
+    mesh = MESH.update(axis_types=(hx.sharding.AxisType.Explicit,))
+    whole = hx.NamedSharding(mesh, hx.P(None, unreduced={"i"}))  # partial sums: parts of one shape that differ
+    where = [runtime.sharding_over(whole.with_memory_kind(kind), 2) for kind in ("device", "pinned_host", "device")]
+    parts = [runtime.put(X + n, device) for n, device in enumerate(hx.devices()[2:4])]
+    held = runtime.assemble(parts, runtime.aval(X.shape, X.dtype), where[0])
+    for place in where[1:]:
+        held = runtime.copy_to(held, place)
+        assert runtime.lies_at(held, place)
+        assert [read(part)[0, 0] for part in runtime.parts_of(held)] == [0.0, 1.0]
