@@ -20,6 +20,7 @@ SizedAxis = tuple[Hashable, int]
 
 
 UNNAMED = "<unnamed axis of pmap>"  # bound where a map over devices was given no name for its axis
+PROCESSES = "<the processes>"  # bound by the base interpretation: the lanes are the processes that are joined
 
 
 class Axis(NamedTuple):
