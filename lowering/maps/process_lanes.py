@@ -72,7 +72,7 @@ def _of_captured(
 
     targets: list[int] = []
     types = [
-        x.type.cut_by(None) if d is None else x.type.update(shape=(*x.type.shape[:d], *x.type.shape[d + 1:])).cut_by(None)
+        (x.type if d is None else x.type.update(shape=(*x.type.shape[:d], *x.type.shape[d + 1 :]))).cut_by(None)
         for x, d in zip(xs, dims)
     ]
     binding = Binding(mesh.shape_tuple, False, mesh)

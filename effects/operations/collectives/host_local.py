@@ -1,9 +1,9 @@
 """An array of all processes and the rows of it that each has: two operations between them, each the other's transpose.
 
 An array over the devices of several processes is one value, the same in each. The rows of it on its own devices are a
-value that every process has of its own: it varies along the axis ``PROCESSES``, which the processes themselves are.
-Outside of programs no data move. A program with these operations is executed by all processes together, which are the
-lanes of a ``vmap`` over that axis.
+value that every process has of its own. Outside of programs no data move between them. A program with these operations
+is executed by all processes together: as lanes of a ``vmap`` over the axis ``PROCESSES``, which are the devices, each of
+which does what its process does.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ...base.later_layers import LaterLayers
 from ...base.stack import perform
+from ...core.arrays import scalar
 from ...core.columns import data_movement, linear
 from ...core.named_axes import PROCESSES, Axis, SizedAxis
 from ...core.operation import Operation, operation
@@ -20,8 +21,10 @@ from ...sharding.mesh import Mesh
 from ...sharding.named_sharding import NamedSharding
 from ...sharding.partition_spec import cut_along
 from ...sharding.sharding_rules import alike
-from ..foundations.shapes import move_axis, reshape
-from ..manipulation.slicing import axis_at, concatenate, index_in_dim, slice_in_dim
+from ...types.dtypes import int32
+from ..elementwise.arithmetic import rem, sub
+from ..indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
+from .collective import AllGather, AxisIndex
 
 
 class HostLocalMove(Operation):
@@ -35,7 +38,7 @@ class HostLocalMove(Operation):
     meets: ClassVar[bool] = True
     meets_all: ClassVar[bool] = True
     makes_equal: ClassVar[bool] = False
-    needs_all_lanes: ClassVar[bool] = False
+    needs_all_lanes: ClassVar[bool] = True
     axis_names = (PROCESSES,)
     sharding_rule = alike
     mesh: Mesh
@@ -47,7 +50,7 @@ class HostLocalMove(Operation):
 
     @property
     def axes(self) -> tuple[SizedAxis, ...]:
-        return ((PROCESSES, len(processes_of(self.mesh._assignment))),)
+        return ((PROCESSES, self.mesh.size),)
 
     @property
     def effects(self) -> frozenset[Any]:
@@ -56,7 +59,7 @@ class HostLocalMove(Operation):
     @property
     def own(self) -> int:
         """The number of rows of one process."""
-        return self.mesh.size // self.axes[0][1]
+        return self.mesh.size // len(processes_of(self.mesh._assignment))
 
     @property
     def sharding(self) -> NamedSharding:
@@ -88,9 +91,10 @@ class HostLocalToGlobal(HostLocalMove):
     def transpose(op, ct, x):
         return perform(GlobalToHostLocal(op.mesh, op.dim), ct)
 
-    def collective(op, axis, size, dims, x):
-        rows = move_axis(axis_at(x, dims[0], 0, size), op.dim + 1, 1)
-        return move_axis(reshape(rows, (op.mesh.size, *rows.type.shape[2:])), 0, op.dim), None
+    def in_one_place(op, x: Any) -> Any:
+        """The same of the lanes of ``PROCESSES``: each gives the row of its device."""
+        number = rem(perform(AxisIndex(op.axes)), scalar(op.own, int32))
+        return perform(AllGather(op.axes, None, (op.dim,)), dynamic_index_in_dim(x, number, op.dim, keepdims=False))
 
 
 # y = the rows of this process; x: those of all
@@ -109,11 +113,7 @@ class GlobalToHostLocal(HostLocalMove):
     def transpose(op, ct, x):
         return perform(HostLocalToGlobal(op.mesh, op.dim), ct)
 
-    def collective(op, axis, size, dims, x):
-        if dims[0] is None:
-            rows = move_axis(x, op.dim, 0)
-        else:  # each process has a copy of its own, from which it takes its rows
-            copies = move_axis(move_axis(x, dims[0], 0), op.dim + 1, 1)
-            each = [index_in_dim(copies, p, 0, keepdims=False) for p in range(size)]
-            rows = concatenate([slice_in_dim(y, p * op.own, (p + 1) * op.own) for p, y in enumerate(each)], 0)
-        return move_axis(reshape(rows, (size, op.own, *rows.type.shape[1:])), 1, op.dim + 1), 0
+    def in_one_place(op, x: Any) -> Any:
+        """The same in the lanes of ``PROCESSES``: each takes the rows of its process."""
+        number = perform(AxisIndex(op.axes))
+        return dynamic_slice_in_dim(x, sub(number, rem(number, scalar(op.own, int32))), op.own, op.dim)
