@@ -24,6 +24,7 @@ from ...effects.core.named_axes import PROCESSES, Axis
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import AbstractMesh
 from ...interpreters.analysis.liveness import liveness
+from ...interpreters.batching.joined_processes import of_all_processes, own_results
 from ...interpreters.core import evaluate
 from ...interpreters.core.evaluate import Plan
 from ...interpreters.custom.rule_free_programs import without_rules
@@ -35,7 +36,6 @@ from ..xla.stablehlo_types import storage
 from .compile import LoadedProgram, compile_program, fail
 from .estimate import estimate
 from .executable_cache import ExecutableCache
-from .joined_processes import of_all_processes, own_results
 from .placement import Placement, by_settings, committed, meshes, over, where_all_lie
 
 MOST_HELD = 1 << 24  # bytes that NumPy may hold beside operands and results, or a program is compiled at its first call
@@ -150,7 +150,7 @@ def _evaluate_bodied(program: Program, *operands: ConcreteArray) -> Any:
     if refs:
         return op.as_results(discharge(op, operands, refs))  # type: ignore[arg-type]
     if Axis(PROCESSES) in op.effects:
-        of_all, whole, rows = of_all_processes(program, operands)
+        of_all, whole, rows = of_all_processes(program, operands, meshes(program)[0])
         return own_results(_executed(of_all, where_all_lie(of_all, whole) or over(rows.mesh), whole), rows)
     if PLACED:
         return _executed(program, where_all_lie(program, operands), operands)

@@ -16,6 +16,7 @@ from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P, cut_along
 from ...effects.trees import pytrees
+from ...effects.types.array_type import ArrayType
 from ...interpreters.batching.mapped_axes import dimensions, lane_count, result_dimensions
 from ...interpreters.core.trace_cache import leaf_names
 from ...interpreters.transformations.shard_map import over_devices
@@ -54,7 +55,7 @@ class LaneDevices(NamedTuple):
         if len(chosen) < count:
             raise BadArgument(
                 f"pmap: every lane needs a device, got {count} lanes for {len(chosen)} devices.",
-                hint="vmap maps any number of lanes on one device; hx.config.update('num_cpu_devices', n) makes devices.",
+                hint="vmap maps any number of lanes on one device; hx.config.update('num_cpu_devices', n) makes some.",
             )
         return dims, Mesh(np.array(chosen[:count]), (self.name,))
 
@@ -79,13 +80,15 @@ def on_devices(
 ) -> Any:
     """``shard_map`` over a mesh of one axis, whose shards are slices of size 1 of the mapped dimensions ``dims``.
 
-    ``own_rows``: a result that lanes share is a row of each lane all the same, in dimension 0.
+    ``own_rows``: what lanes share, of the arguments and of the results, is a row of each lane all the same, in
+    dimension 0.
     """
+    dims = [0 if d is None and own_rows else d for d in dims]
     leaves, tree = pytrees.flatten(args)
     xs, (name,) = [as_array(x) for x in leaves], mesh.axis_names
 
     def body(*pieces: Any) -> Any:
-        values = [x if d is None else reshape(x, _without(x.type.shape, d)) for x, d in zip(pieces, dims)]
+        values = [x if d is None else reshape(x, lane_type(x.type, d).shape) for x, d in zip(pieces, dims)]
         y = lane(*pytrees.unflatten(tree, values))
         ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
         asked = result_dimensions("pmap", out_axes, y, [len(leaf.type.shape) + 1 for leaf in ys])
@@ -111,5 +114,6 @@ def _as_row(x: Any) -> Any:
     return reshape(x, (1, *x.type.shape))
 
 
-def _without(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
-    return shape[:d] + shape[d + 1 :]
+def lane_type(type: ArrayType, d: int | None) -> ArrayType:
+    """The type of a lane of an argument that is mapped along dimension ``d``; None: of one that lanes share."""
+    return (type if d is None else type.update(shape=(*type.shape[:d], *type.shape[d + 1 :]))).cut_by(None)

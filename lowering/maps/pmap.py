@@ -69,42 +69,42 @@ def pmap(
     fixed = frozenset([numbers] if isinstance(numbers, int) else numbers)
     where = LaneDevices(UNNAMED if axis_name is None else axis_name, axis_size, devices, backend)
 
-    @wraps(fun)
-    def mapped(*args: Args.args, **kwargs: Args.kwargs) -> R:
-        dynamic, axes, refill = _dynamic(args, fixed, in_axes)
-        lane = lambda values, named: fun(*refill(values), **named)
-        if any([binding.mesh is not None for binding in current().scope]):
-            tree = pytrees.structure((dynamic, kwargs))
-            need_no_container("pmap", tree, flat_axes("pmap in_axes", (axes, 0), (dynamic, kwargs), tree.num_leaves))
-            return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
-        return on_devices(lane, (dynamic, kwargs), *where.lanes((dynamic, kwargs), (axes, 0)), out_axes)
+    def compiled(own_rows: bool) -> Any:
+        @wraps(fun)
+        def mapped(*args: Args.args, **kwargs: Args.kwargs) -> R:
+            dynamic, axes, refill = _dynamic(args, fixed, in_axes)
+            lane = lambda values, named: fun(*refill(values), **named)
+            if _in_lanes():
+                tree, given = pytrees.structure((dynamic, kwargs)), (dynamic, kwargs)
+                need_no_container("pmap", tree, flat_axes("pmap in_axes", (axes, 0), given, tree.num_leaves))
+                return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
+            dims, mesh = where.lanes((dynamic, kwargs), (axes, 0))
+            return on_devices(lane, (dynamic, kwargs), dims, mesh, out_axes, own_rows)
 
-    @wraps(fun)
-    def of_rows(*args: Args.args, **kwargs: Args.kwargs) -> R:
-        dynamic, axes, refill = _dynamic(args, fixed, in_axes)
-        lane = lambda values, named: fun(*refill(values), **named)
-        dims, mesh = where.lanes((dynamic, kwargs), (axes, 0))
-        return on_devices(lane, (dynamic, kwargs), [d or 0 for d in dims], mesh, out_axes, own_rows=True)
+        return jit(mapped, static_argnums=tuple(fixed), donate_argnums=donate_argnums)
 
-    compiled: Any
-    compiled, compiled_of_rows = [
-        jit(f, static_argnums=tuple(fixed), donate_argnums=donate_argnums) for f in (mapped, of_rows)]
-    compiled.__wrapped__ = fun
+    by_all, of_rows = compiled(False), compiled(True)
+    by_all.__wrapped__ = fun
 
     @wraps(fun)
     def called(*args: Args.args, **kwargs: Args.kwargs) -> R:
         several, moves = where.several, PLACED and STACK.get() is BASE
-        if not (several or moves) or any([binding.mesh is not None for binding in current().scope]):
-            return compiled(*args, **kwargs)
+        if not (several or moves) or _in_lanes():
+            return by_all(*args, **kwargs)
         dynamic, axes, refill = _dynamic(args, fixed, in_axes)
-        refilled = lambda f: lambda values, named: f(*refill(values), **named)
+        given, given_axes = (dynamic, kwargs), (axes, 0)
+        of = lambda f: lambda values, named: f(*refill(values), **named)
         if several:
-            of_all = refilled(compiled_of_rows)
-            return with_all_processes(refilled(fun), of_all, (dynamic, kwargs), (axes, 0), out_axes, where)
-        return refilled(compiled)(*_moved((dynamic, kwargs), (axes, 0), where))
+            return with_all_processes(of(fun), of(of_rows), given, given_axes, out_axes, where)
+        return of(by_all)(*_moved(given, given_axes, where))
 
-    called.__dict__.update(compiled.__dict__)
+    called.__dict__.update(by_all.__dict__)
     return called
+
+
+def _in_lanes() -> bool:
+    """Whether this is within a map over devices, whose lanes those of a further one are on."""
+    return any([binding.mesh is not None for binding in current().scope])
 
 
 def _dynamic(

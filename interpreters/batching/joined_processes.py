@@ -1,5 +1,5 @@
-"""Programs in which processes meet, each with values of its own: executed by all devices together, as lanes of ``vmap``,
-each of which does what its process does.
+"""Programs in which processes meet, each with values of its own: those of all devices, which are lanes of ``vmap``, each
+of which does what its process does.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from ...effects.operations.foundations.sharding_constraint import ShardingConstr
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, interpret
+from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P
-from ...interpreters.batching.batch import batch_program
-from ...interpreters.core.record import record
-from .placement import meshes
+from ..core.record import record
+from .batch import batch_program
 
 
-def of_all_processes(program: Program, operands: Sequence[ConcreteArray]) -> tuple[Program, list[Any], NamedSharding]:
+def of_all_processes(
+    program: Program, operands: Sequence[ConcreteArray], mesh: Mesh
+) -> tuple[Program, list[Any], NamedSharding]:
     """The program of all devices, its operands, and how they and its results lie: in a row for each device.
 
     Operands are values of this process, and so are constants; an array over devices of several processes is the same
     in each.
     """
-    (mesh, *_) = meshes(program)
     rows = NamedSharding(mesh, P(mesh.axis_names[0]))
     (closed,), captured = close_all([program], [x for x in program.consts if x.run is None])
     given = [*captured, *operands]
