@@ -1,5 +1,5 @@
-"""Programs in which processes meet, each with values of its own: those of all devices, which are lanes of ``vmap``, each
-of which does what its process does.
+"""Programs in which processes meet, each with values of its own: those of all devices, which are lanes of ``vmap``, of
+which each does what its process does.
 """
 
 from __future__ import annotations

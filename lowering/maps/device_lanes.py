@@ -57,6 +57,13 @@ class LaneDevices(NamedTuple):
                 f"pmap: every lane needs a device, got {count} lanes for {len(chosen)} devices.",
                 hint="vmap maps any number of lanes on one device; hx.config.update('num_cpu_devices', n) makes some.",
             )
+        mine = sum(map(is_addressable, chosen))
+        if processes > 1 and (len(chosen) != count or processes * mine != count):
+            raise BadArgument(
+                f"pmap: each process must have a lane for each of its devices, got {count // processes} for {mine} of "
+                f"{len(chosen)} devices.",
+                hint="devices have equally many of each process; without devices it has any number of lanes.",
+            )
         return dims, Mesh(np.array(chosen[:count]), (self.name,))
 
     def _chosen(self, count: int) -> list[Any]:

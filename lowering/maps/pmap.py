@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, need_function
+from ...effects.base.errors import BadArgument, CannotCross, need_function
 from ...effects.base.stack import BASE, STACK, current
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import ConcreteArray, as_array
@@ -78,6 +78,11 @@ def pmap(
                 tree, given = pytrees.structure((dynamic, kwargs)), (dynamic, kwargs)
                 need_no_container("pmap", tree, flat_axes("pmap in_axes", (axes, 0), given, tree.num_leaves))
                 return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
+            if where.several and not own_rows:
+                raise CannotCross(
+                    "pmap: with several processes it is compiled for the lanes of all, got a function to be lowered.",
+                    hint="call it; or lower shard_map over a mesh of hx.devices().",
+                )
             dims, mesh = where.lanes((dynamic, kwargs), (axes, 0))
             return on_devices(lane, (dynamic, kwargs), dims, mesh, out_axes, own_rows)
 

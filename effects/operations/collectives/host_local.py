@@ -2,64 +2,54 @@
 
 An array over the devices of several processes is one value, the same in each. The rows of it on its own devices are a
 value that every process has of its own. Outside of programs no data move between them. A program with these operations
-is executed by all processes together: as lanes of a ``vmap`` over the axis ``PROCESSES``, which are the devices, each of
-which does what its process does.
+is executed by all processes together: as lanes of a ``vmap`` over the axis ``PROCESSES``, which are the devices, of
+which each does what its process does.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from ...base.later_layers import LaterLayers
 from ...base.stack import perform
-from ...core.arrays import scalar
-from ...core.columns import data_movement, linear
-from ...core.named_axes import PROCESSES, Axis, SizedAxis
-from ...core.operation import Operation, operation
-from ...sharding.devices import processes_of
+from ...core.columns import linear
+from ...core.named_axes import PROCESSES, SizedAxis
+from ...core.operation import operation
 from ...sharding.mesh import Mesh
 from ...sharding.named_sharding import NamedSharding
 from ...sharding.partition_spec import cut_along
-from ...sharding.sharding_rules import alike
-from ...types.dtypes import int32
-from ..elementwise.arithmetic import rem, sub
-from ..indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
-from .collective import AllGather, AxisIndex
+from ..indexing.dynamic_slicing import dynamic_index_in_dim
+from .collective import AllGather, Collective, lane_position
+from .lane_groups import Groups
 
 
-class HostLocalMove(Operation):
+class HostLocalMove(Collective):
     """A move between an array with a row on each device of ``mesh`` along ``dim``, and the rows on this process's.
 
     The mesh has one axis, along which each process has equally many devices.
     """
 
     __slots__ = ()
-    named = True
-    meets: ClassVar[bool] = True
-    meets_all: ClassVar[bool] = True
-    makes_equal: ClassVar[bool] = False
-    needs_all_lanes: ClassVar[bool] = True
-    axis_names = (PROCESSES,)
-    sharding_rule = alike
+    meets_all = True
     mesh: Mesh
     dim: int
-    exempt = dict.fromkeys(
-        ("evaluate", "lower", "batch", "jvp", "transpose"), "it moves data between processes; tests of pmap cover it")
     jvp = linear
-    flops = data_movement
 
     @property
-    def axes(self) -> tuple[SizedAxis, ...]:
+    def axes(self) -> tuple[SizedAxis, ...]:  # type: ignore[override]
         return ((PROCESSES, self.mesh.size),)
 
     @property
-    def effects(self) -> frozenset[Any]:
-        return frozenset((Axis(PROCESSES),))
+    def by_process(self) -> Groups:
+        """The devices of each process."""
+        of_process: dict[int, list[int]] = {}
+        for i, device in enumerate(self.mesh._assignment):
+            of_process.setdefault(device.process_index, []).append(i)
+        return tuple(map(tuple, of_process.values()))
 
     @property
-    def own(self) -> int:
-        """The number of rows of one process."""
-        return self.mesh.size // len(processes_of(self.mesh._assignment))
+    def needs_all_lanes(self) -> bool:
+        return True
 
     @property
     def sharding(self) -> NamedSharding:
@@ -69,6 +59,11 @@ class HostLocalMove(Operation):
     def with_rows(self, x: Any, count: int) -> Any:
         """The type of ``x`` with so many rows."""
         return x.update(shape=(*x.shape[: self.dim], count, *x.shape[self.dim + 1 :])).cut_by(None)
+
+    def gathered(self, x: Any, position: Any, groups: Groups | None) -> Any:
+        """In the lanes of ``PROCESSES``: the rows at ``position`` of all lanes, or of those of the same group."""
+        row = dynamic_index_in_dim(x, position, self.dim, keepdims=False)
+        return perform(AllGather(self.axes, groups, (self.dim,)), row)
 
     def batch(self: Any, dims: Any, x: Any) -> Any:
         (d,) = dims
@@ -92,9 +87,7 @@ class HostLocalToGlobal(HostLocalMove):
         return perform(GlobalToHostLocal(op.mesh, op.dim), ct)
 
     def in_one_place(op, x: Any) -> Any:
-        """The same of the lanes of ``PROCESSES``: each gives the row of its device."""
-        number = rem(perform(AxisIndex(op.axes)), scalar(op.own, int32))
-        return perform(AllGather(op.axes, None, (op.dim,)), dynamic_index_in_dim(x, number, op.dim, keepdims=False))
+        return op.gathered(x, lane_position(op.axes, op.by_process, x.type.varying), None)
 
 
 # y = the rows of this process; x: those of all
@@ -104,7 +97,7 @@ class GlobalToHostLocal(HostLocalMove):
     dim: int
 
     def result_type(op, x):
-        return op.with_rows(x, op.own)
+        return op.with_rows(x, len(op.by_process[0]))
 
     def placed(op, x: Any) -> Any:
         """The rows of a concrete array that are on this process's devices, where they lie."""
@@ -114,6 +107,4 @@ class GlobalToHostLocal(HostLocalMove):
         return perform(HostLocalToGlobal(op.mesh, op.dim), ct)
 
     def in_one_place(op, x: Any) -> Any:
-        """The same in the lanes of ``PROCESSES``: each takes the rows of its process."""
-        number = perform(AxisIndex(op.axes))
-        return dynamic_slice_in_dim(x, sub(number, rem(number, scalar(op.own, int32))), op.own, op.dim)
+        return op.gathered(x, lane_position(op.axes, None, x.type.varying), op.by_process)
