@@ -9,13 +9,13 @@ from typing import Any
 
 from ...effects.base.caches import cached
 from ...effects.base.later_layers import LaterLayers
-from ...effects.base.stack import BASE, inside, perform
-from ...effects.core.arrays import ConcreteArray
+from ...effects.base.stack import BASE, STACK, Run, inside, installed, perform
+from ...effects.core.arrays import ConcreteArray, is_shared
 from ...effects.core.named_axes import PROCESSES
 from ...effects.operations.foundations.sharding_constraint import ShardingConstraint
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.closure_conversion import close_all
-from ...effects.programs.program import Program, interpret
+from ...effects.programs.program import Program, derived_once, interpret
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P
@@ -32,7 +32,7 @@ def of_all_processes(
     in each.
     """
     rows = NamedSharding(mesh, P(mesh.axis_names[0]))
-    (closed,), captured = close_all([program], [x for x in program.consts if x.run is None])
+    (closed,), captured = _closed([_constants_outside(program)])
     given = [*captured, *operands]
     dims = tuple([0 if x.is_fully_addressable else None for x in given])
     with inside(BASE):
@@ -45,6 +45,36 @@ def own_results(ys: Sequence[Any], rows: NamedSharding) -> tuple[ConcreteArray, 
     """This process's results, of those in a row for each device."""
     with inside(BASE):
         return tuple([index_in_dim(LaterLayers.own_part(y, rows), 0, 0, keepdims=False) for y in ys])
+
+
+def _closed(programs: Sequence[Program]) -> tuple[tuple[Program, ...], tuple[Any, ...]]:
+    """Their closure conversion, of which numbers alone are constants: an array is of this process."""
+    return close_all(programs, [x for program in programs for x in program.consts if not is_shared(x)])
+
+
+@derived_once
+def _constants_outside(program: Program) -> Program:
+    """The program without constants in its bodies but numbers: they are operands."""
+
+    def outside(*xs: Any) -> Sequence[Any]:
+        with installed(_ConstantsOutside(STACK.get(), "")):
+            return interpret(program, xs)
+
+    return record(outside, program.in_types, program.name)
+
+
+class _ConstantsOutside(Run):
+    """The handler of ``_constants_outside``."""
+
+    __slots__ = ()
+    owns_boxes = False
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if op.bodied and op.captures:
+            bodies, captured = _closed([*map(_constants_outside, op.bodies)])
+            op = op.with_bodies(bodies, shared=op.shared + len(captured))
+            operands = (*operands[: op.selects], *captured, *operands[op.selects :])
+        return self.outer.answer(op, operands)
 
 
 @cached("programs of all processes", 1024)

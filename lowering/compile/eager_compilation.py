@@ -150,7 +150,7 @@ def _evaluate_bodied(program: Program, *operands: ConcreteArray) -> Any:
     if refs:
         return op.as_results(discharge(op, operands, refs))  # type: ignore[arg-type]
     if Axis(PROCESSES) in op.effects:
-        of_all, whole, rows = of_all_processes(program, operands, meshes(program)[0])
+        of_all, whole, rows = of_all_processes(without_rules(program), operands, meshes(program)[0])
         return own_results(_executed(of_all, where_all_lie(of_all, whole) or over(rows.mesh), whole), rows)
     if PLACED:
         return _executed(program, where_all_lie(program, operands), operands)

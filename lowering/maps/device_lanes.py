@@ -39,30 +39,32 @@ class LaneDevices(NamedTuple):
             return config.PROCESS.joined > 1
         return not all(map(is_addressable, self.devices))
 
-    def lanes(self, args: Any, in_axes: Any, processes: int = 1) -> tuple[list[int | None], Mesh]:
-        """The mapped dimension of each of the arguments, which are those of one of so many processes, and the devices
-        of the lanes of all.
+    def lanes(self, args: Any, in_axes: Any, processes: int | None = None) -> tuple[list[int | None], Mesh]:
+        """The mapped dimension of each of the arguments, and the devices of all lanes; ``processes``: the arguments are
+        those of this one of so many.
 
-        Raises: ShapeMismatch: mapped dimensions differ in size. BadArgument: there are fewer devices than lanes.
+        Raises: ShapeMismatch: mapped dimensions differ in size. BadArgument: there are fewer devices than lanes, or
+        other ones of this process.
         """
         leaves, tree = pytrees.flatten(args)
         xs = [as_array(x) for x in leaves]
         dims = dimensions("pmap", in_axes, args, xs)
-        size = None if self.axis_size is None else self.axis_size // processes
+        shares = processes or 1
+        size = None if self.axis_size is None else self.axis_size // shares
         names = leaf_names(lambda i: f"mapped argument {i}", tree).__getitem__
-        count = processes * lane_count("pmap", dims, xs, size, names)
+        count = shares * lane_count("pmap", dims, xs, size, names)
         chosen = self._chosen(count)
-        if len(chosen) < count:
-            raise BadArgument(
-                f"pmap: every lane needs a device, got {count} lanes for {len(chosen)} devices.",
-                hint="vmap maps any number of lanes on one device; hx.config.update('num_cpu_devices', n) makes some.",
-            )
         mine = sum(map(is_addressable, chosen))
-        if processes > 1 and (len(chosen) != count or processes * mine != count):
+        if processes and self.devices is not None and not processes * mine == count == len(chosen):
             raise BadArgument(
                 f"pmap: each process must have a lane for each of its devices, got {count // processes} for {mine} of "
                 f"{len(chosen)} devices.",
                 hint="devices have equally many of each process; without devices it has any number of lanes.",
+            )
+        if len(chosen) < count:
+            raise BadArgument(
+                f"pmap: every lane needs a device, got {count} lanes for {len(chosen)} devices.",
+                hint="vmap maps any number of lanes on one device; hx.config.update('num_cpu_devices', n) makes some.",
             )
         return dims, Mesh(np.array(chosen[:count]), (self.name,))
 

@@ -47,15 +47,21 @@ def pmap(
     devices are moved.
 
     Of several processes, each passes the lanes of its own devices, equally many, and gets the results of these;
-    collectives are over the lanes of all processes, in their order.
+    collectives are over the lanes of all processes, in their order. What lanes share is a value of each process, and a
+    result with ``out_axes=None`` is that of the first lane of each. Under transformations it means the same: a process
+    gets the gradient, with respect to its own arguments, of the sum of what all processes differentiate; ``jit``,
+    loops and branches around it are one program, the same in every process, of which each has its own arguments and
+    results. Effects are handled inside: handlers around it are of one process.
 
     Args:
         static_broadcasted_argnums: positions of arguments that are Python values, the same in all lanes.
-        devices: the device of each lane; by default the first ones of the process.
+        devices: the device of each lane, equally many of each process; by default its first ones.
+        axis_size: the number of lanes, of all processes.
         donate_argnums: positions of arguments whose memory may be used for results.
 
     Raises: BadArgument: there are fewer devices than lanes. ShapeMismatch: mapped axes differ in size.
-    TreeMismatch: in_axes or out_axes is no prefix.
+    TreeMismatch: in_axes or out_axes is no prefix. CannotCross: with several processes, an effect is not handled
+    inside, or the function is lowered without a call.
 
     >>> from handlax import lax, numpy as hnp
     >>> pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(hnp.array([1.0, 3.0]))

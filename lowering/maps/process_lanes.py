@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, STACK, Binding, perform
 from ...effects.base.wrapping import name_of
 from ...effects.core.arrays import as_array
+from ...effects.core.named_axes import Axis
+from ...effects.core.operation import effects_text, has_lowering
 from ...effects.operations.collectives.host_local import GlobalToHostLocal, HostLocalToGlobal
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.program import interpret
@@ -54,7 +57,10 @@ def _rows_of_all(xs: Sequence[Any], dims: Sequence[int | None], mesh: Mesh, proc
 def _closed(
     lane: Callable[..., Any], args: Any, dims: Sequence[int | None], out_axes: Any, mesh: Mesh, processes: int
 ) -> Any:
-    """``on_devices`` of ``lane``, with what it captured as arguments that lanes share."""
+    """``on_devices`` of ``lane``, with what it captured as arguments that lanes share.
+
+    Raises: CannotCross: it performs an effect for a handler outside, which is of this process alone.
+    """
     leaves, tree = pytrees.flatten(args)
     xs = [as_array(x) for x in leaves]
     types = [lane_type(x.type, d) for x, d in zip(xs, dims)]
@@ -65,6 +71,12 @@ def _closed(
 
     structure, program, captured = recorded_body(
         "pmap", body, types, Binding(mesh.shape_tuple, False, mesh), name_of(lane))
+    outside = [effect for effect in program.effects if not isinstance(effect, Axis) and not has_lowering(effect)]
+    if outside:
+        raise CannotCross(
+            f"pmap: with several processes, a function must handle its effects inside, got {effects_text(outside)}.",
+            hint="pmap(hx.handle(h, state)(f), ...), and return what it collects, or combine it by collectives.",
+        )
     every = [*[None] * len(captured), *dims]
     closed = lambda *values: pytrees.unflatten(structure, interpret(program, values))
     of_rows = jit(lambda *rows: on_devices(closed, rows, every, mesh, out_axes, own_rows=True))
