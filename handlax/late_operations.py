@@ -8,6 +8,7 @@ _NAMES = {
     "handlax.effects.control.composite": "composite",
     "handlax.effects.control.debug_callbacks": "debug_callback debug_print",
     "handlax.effects.control.ffi_call": "ffi_call ffi_effect",
+    "handlax.effects.operations.collectives.host_local": "global_to_host_local host_local_to_global",
     "handlax.effects.operations.fft": "fft",
     "handlax.effects.operations.indexing.relocation": "relocate",
     "handlax.effects.operations.linalg.cholesky": "cholesky",

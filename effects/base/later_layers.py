@@ -25,6 +25,12 @@ class LaterLayers:
     placed: Callable[[Any, Any], Any]
     """``(x, sharding)``: the concrete array, committed to a sharding."""
 
+    assembled: Callable[[Any, Any], Any]
+    """``(sharding, x)``: the array of all processes, of which the concrete array has what is on this one's devices."""
+
+    own_part: Callable[[Any, Any], Any]
+    """``(x, sharding)``: what this process's devices have of a concrete array of all processes, cut so."""
+
     resharded: Callable[[str, Any, Any], Any]
     """``(where, x, shardings)``: ``reshard(x, shardings)`` under the name ``where`` in errors."""
 

@@ -20,6 +20,7 @@ SizedAxis = tuple[Hashable, int]
 
 
 UNNAMED = "<unnamed axis of pmap>"  # bound where a map over devices was given no name for its axis
+PROCESSES = "<the processes>"  # bound where nothing else is: each lane is what this process has of its own
 
 
 class Axis(NamedTuple):
@@ -29,7 +30,7 @@ class Axis(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        return ""
+        return "call it: processes that meet compile it together." if self.name == PROCESSES else ""
 
     def __str__(self) -> str:
         return f"axis {self.name}"

@@ -225,7 +225,7 @@ def _tracked(
     named = [_named(division) for division in into]
     types = [
         _piece(x.type, over).along(x.type.varying | over).cut_by(cut) for x, over, cut in zip(rows, named, beyond)]
-    structure, program, captured = _recorded(where, body, types, Binding(axes, True, mesh), name)
+    structure, program, captured = recorded_body(where, body, types, Binding(axes, True, mesh), name)
     return structure, perform(ShardMap((program,), mesh, axes, True, len(captured)), *captured, *rows)
 
 
@@ -241,7 +241,7 @@ def _untracked(
     pieces = [x.type if k < len(shared) else _piece(x.type, everywhere) for k, x in enumerate(given)]
     types = [t.cut_by(beyond[i]) for t, i in zip(pieces, order)]
     places = [order.index(i) for i in range(len(into))]
-    structure, program, captured = _recorded(
+    structure, program, captured = recorded_body(
         where, lambda *values: body(*[values[k] for k in places]), types, Binding(axes, False, mesh), name
     )
     untracked = [axis for at in current().scope if at.mesh is not None and not at.tracks for axis in at.axes]
@@ -250,7 +250,7 @@ def _untracked(
     return structure, [relabelled(y, everywhere, _named(d), mesh, axes) for y, d in zip(results, out)]
 
 
-def _recorded(
+def recorded_body(
     where: str, body: Callable[..., Any], types: Sequence[ArrayType], binding: Binding, name: str
 ) -> tuple[Any, Program, tuple[Any, ...]]:
     """The structure of the results of a body, its program, and the values that this takes first.

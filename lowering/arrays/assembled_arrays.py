@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadArgument, DeviceMismatch, DTypeMismatch, ShapeMismatch
+from ...effects.base.later_layers import LaterLayers
+from ...effects.base.stack import BASE, inside
 from ...effects.core.arrays import ConcreteArray, as_array, concrete, from_numpy
 from ...effects.operations.foundations.shapes import canonical_shape
 from ...effects.sharding.devices import is_addressable
@@ -159,9 +161,10 @@ def make_array_from_single_device_arrays(
     return concrete(kind, None, runtime.assemble(row_major, held, where))
 
 
-def own_part(x: Any) -> ConcreteArray:
-    """This process's shards of an array, as an array over the submesh of this process's devices."""
-    cut = x.sharding
+def own_part(x: Any, cut: NamedSharding) -> ConcreteArray:
+    """This process's shards of an array that is cut so, as an array over the submesh of this process's devices."""
+    with inside(BASE):
+        x = LaterLayers.resharded("own_part", x, cut)
     mine, part = NamedSharding(cut.mesh.local_mesh, cut.spec), cut.shard_shape(x.shape)
     shape = [size * count for size, count in zip(part, mine.parts(len(part)))]
     return make_array_from_single_device_arrays(shape, mine, [shard.data for shard in x.addressable_shards])

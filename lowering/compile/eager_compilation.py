@@ -20,9 +20,11 @@ from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, Run
 from ...effects.core.arrays import ConcreteArray, concrete, duplicate
 from ...effects.core.columns import EVALUATE, LOWER
+from ...effects.core.named_axes import PROCESSES, Axis
 from ...effects.programs.program import Program
 from ...effects.sharding.mesh import AbstractMesh
 from ...interpreters.analysis.liveness import liveness
+from ...interpreters.batching.joined_processes import of_all_processes, own_results
 from ...interpreters.core import evaluate
 from ...interpreters.core.evaluate import Plan
 from ...interpreters.custom.rule_free_programs import without_rules
@@ -34,7 +36,7 @@ from ..xla.stablehlo_types import storage
 from .compile import LoadedProgram, compile_program, fail
 from .estimate import estimate
 from .executable_cache import ExecutableCache
-from .placement import Placement, by_settings, committed, meshes, where_all_lie
+from .placement import Placement, by_settings, committed, meshes, over, where_all_lie
 
 MOST_HELD = 1 << 24  # bytes that NumPy may hold beside operands and results, or a program is compiled at its first call
 _PLANS = ExecutableCache("eager")
@@ -147,6 +149,9 @@ def _evaluate_bodied(program: Program, *operands: ConcreteArray) -> Any:
     refs = references_in(op.effects)
     if refs:
         return op.as_results(discharge(op, operands, refs))  # type: ignore[arg-type]
+    if Axis(PROCESSES) in op.effects:
+        of_all, whole, rows = of_all_processes(without_rules(program), operands, meshes(program)[0])
+        return own_results(_executed(of_all, where_all_lie(of_all, whole) or over(rows.mesh), whole), rows)
     if PLACED:
         return _executed(program, where_all_lie(program, operands), operands)
     if op.runs == "until" and not op.effects and _key(program, None) not in _PLANS.entries:  # type: ignore[attr-defined]

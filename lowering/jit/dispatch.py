@@ -18,6 +18,7 @@ from ...effects.base.stack import BASE, STACK
 from ...effects.base.watching import COMPILED_ANEW, logger
 from ...effects.base.wrapping import name_of, unwound
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, type_of
+from ...effects.core.named_axes import PROCESSES, Axis
 from ...effects.programs.higher_order import Call as CallOp
 from ...effects.programs.program import interpret
 from ...effects.trees import pytrees
@@ -426,13 +427,14 @@ class Jitted:
     ) -> CompiledTrace | None:
         """The compiled trace of a call at a placement, from the cache or traced and compiled.
 
-        None: the function uses references of its surroundings, whose values the base interpretation passes to it.
+        None: the base interpretation executes it, as it uses references of its surroundings, whose values are passed
+        to it, or processes meet in it, with values of their own.
         """
         key = (request.key, placement or by_settings(), donated)
         found = self.compiled.get(key)
         if found is None:
             trace = trace_cache.trace(request, self.traces)
-            if references_in(trace.program.effects):
+            if references_in(trace.program.effects) or Axis(PROCESSES) in trace.program.effects:
                 return None
             if self.sharded:
                 asked = self.shardings.of_results(self.name, trace.out_tree, trace.recorded.out_types)

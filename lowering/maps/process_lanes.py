@@ -3,55 +3,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ...effects.base.errors import CannotCross
-from ...effects.base.stack import BASE, STACK
+from ...effects.base.stack import BASE, STACK, Binding, perform
+from ...effects.base.wrapping import name_of
 from ...effects.core.arrays import as_array
+from ...effects.core.named_axes import Axis
+from ...effects.core.operation import effects_text, has_lowering
+from ...effects.operations.collectives.host_local import GlobalToHostLocal, HostLocalToGlobal
+from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
+from ...effects.programs.program import interpret
+from ...effects.sharding.devices import processes_of
 from ...effects.sharding.mesh import Mesh
-from ...effects.sharding.named_sharding import NamedSharding
-from ...effects.sharding.partition_spec import cut_along
 from ...effects.trees import pytrees
-from ...interpreters.batching.mapped_axes import dimensions, lane_count
-from ...interpreters.core.trace_cache import leaf_names
-from ..arrays.assembled_arrays import make_array_from_process_local_data, own_part
-from ..jit.devices import devices, process_count
-
-
-def devices_of_all(count: int, backend: str | None = None) -> list[Any]:
-    """The first ``count`` devices of each process, in the order of the processes."""
-    of_process: dict[int, list[Any]] = {}
-    for device in devices(backend):
-        of_process.setdefault(device.process_index, []).append(device)
-    return [device for number in sorted(of_process) for device in of_process[number][:count]]
-
-
-def argument_leaf_names(tree: Any) -> Callable[[int], str]:
-    """The name of each leaf of ``pmap``'s arguments, whose structure is ``tree``; static ones are not counted."""
-    return leaf_names(lambda i: f"mapped argument {i}", tree).__getitem__
+from ...interpreters.batching.mapped_axes import result_dimensions
+from ...interpreters.transformations.shard_map import recorded_body
+from ..jit.devices import process_count
+from ..jit.jit import jit
+from .device_lanes import LaneDevices, lane_type, on_devices
 
 
 def with_all_processes(
-    mapped: Callable[..., Any], values: Any, in_axes: Any, name: Hashable, axis_size: int | None, backend: str | None
+    lane: Callable[..., Any], of_rows: Callable[..., Any], args: Any, in_axes: Any, out_axes: Any, where: LaneDevices
 ) -> Any:
-    """``mapped`` applied to the lanes of all processes, of which ``values`` are this process's; its results for these.
+    """The results of the lanes of this process, which are those of ``args``, of ``lane`` mapped over those of all.
 
-    Raises: CannotCross: a value is only being traced, within a transformation.
+    ``of_rows`` is ``on_devices`` of it, compiled, with a row for each lane of all arguments and results: what lanes
+    share is a value of each process, so that derivatives sum over the lanes of that process. So are values of
+    transformations that the function captured.
     """
-    if STACK.get() is not BASE:
-        raise CannotCross(
-            "pmap: with several processes each gives the lanes of its devices, got values within a transformation.",
-            hint="shard_map over a mesh of hx.devices() can be transformed, and transform the function inside of pmap.",
-        )
-    leaves, tree = pytrees.flatten(values)
+    processes = process_count(where.backend) if where.devices is None else len(processes_of(where.devices))
+    dims, mesh = where.lanes(args, in_axes, processes)
+    xs, tree = pytrees.flatten(args)
+    if STACK.get() is BASE:
+        y = of_rows(*pytrees.unflatten(tree, _rows_of_all(xs, dims, mesh, processes)))
+    else:
+        y = _closed(lane, args, dims, out_axes, mesh, processes)
+    ys, structure = pytrees.flatten(y)
+    targets = result_dimensions("pmap", out_axes, y, [len(x.type.shape) for x in ys])
+    own = [perform(GlobalToHostLocal(mesh, d or 0), x) for x, d in zip(ys, targets)]
+    return pytrees.unflatten(structure, [
+        index_in_dim(x, 0, 0, keepdims=False) if d is None else x for x, d in zip(own, targets)])
+
+
+def _rows_of_all(xs: Sequence[Any], dims: Sequence[int | None], mesh: Mesh, processes: int) -> list[Any]:
+    """The rows of all processes of these values, of which this one has its own; of a shared one a row for each lane."""
+    rows = [axis_at(as_array(x), d, d or 0, mesh.size // processes) for x, d in zip(xs, dims)]
+    return [perform(HostLocalToGlobal(mesh, d or 0), x) for x, d in zip(rows, dims)]
+
+
+def _closed(
+    lane: Callable[..., Any], args: Any, dims: Sequence[int | None], out_axes: Any, mesh: Mesh, processes: int
+) -> Any:
+    """``on_devices`` of ``lane``, with what it captured as arguments that lanes share.
+
+    Raises: CannotCross: it performs an effect for a handler outside, which is of this process alone.
+    """
+    leaves, tree = pytrees.flatten(args)
     xs = [as_array(x) for x in leaves]
-    dims = dimensions("pmap", in_axes, values, xs)
-    size = None if axis_size is None else axis_size // process_count(backend)
-    own = lane_count("pmap", dims, xs, size, argument_leaf_names(tree))
-    mesh = Mesh(np.array(devices_of_all(own, backend)), (name,))
-    cuts = [NamedSharding(mesh, cut_along(d, name)) for d in dims]
-    whole = [make_array_from_process_local_data(cut, x) for cut, x in zip(cuts, xs)]
-    return pytrees.map(own_part, mapped(*pytrees.unflatten(tree, whole)))
+    types = [lane_type(x.type, d) for x, d in zip(xs, dims)]
+
+    def body(*values: Any) -> Any:
+        y = lane(*pytrees.unflatten(tree, values))
+        return pytrees.structure(y), [as_array(leaf) for leaf in pytrees.leaves(y)]
+
+    structure, program, captured = recorded_body(
+        "pmap", body, types, Binding(mesh.shape_tuple, False, mesh), name_of(lane))
+    outside = [effect for effect in program.effects if not isinstance(effect, Axis) and not has_lowering(effect)]
+    if outside:
+        raise CannotCross(
+            f"pmap: with several processes, a function must handle its effects inside, got {effects_text(outside)}.",
+            hint="pmap(hx.handle(h, state)(f), ...), and return what it collects, or combine it by collectives.",
+        )
+    every = [*[None] * len(captured), *dims]
+    closed = lambda *values: pytrees.unflatten(structure, interpret(program, values))
+    of_rows = jit(lambda *rows: on_devices(closed, rows, every, mesh, out_axes, own_rows=True))
+    return of_rows(*_rows_of_all([*captured, *xs], every, mesh, processes))

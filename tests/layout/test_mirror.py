@@ -29,6 +29,7 @@ FOLDERS = {
 # Blocks whose operations the laws do not reach, with the reason.
 WITHOUT_INPUTS = {
     "handlax.effects.operations.collectives.collective": "it names an axis, and means nothing outside of what binds it",
+    "handlax.effects.operations.collectives.host_local": "it moves data between processes",
     "handlax.effects.operations.indexing.scatter_functions": "a scatter by any function, a program of the caller",
 }
 

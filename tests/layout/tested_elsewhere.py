@@ -116,6 +116,12 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # lowering
     "interpreters/transformations/differentiated_arguments.py": (
         ("interpreters/transformations/test_derivatives.py",), "which arguments derivatives take and refuse"),
+    "interpreters/batching/joined_processes.py": (
+        ("lowering/maps/test_process_lanes.py",), "jit of pmap over several processes executes such programs"),
+    "effects/operations/collectives/host_local.py": (
+        ("lowering/maps/test_process_lanes.py",), "pmap over several processes performs them"),
+    "lowering/maps/device_lanes.py": (
+        ("lowering/maps/test_pmap.py", "lowering/maps/test_process_lanes.py"), "what pmap does with its lanes"),
     "lowering/compile/attributes.py": (
         ("effects/control/test_composite.py", "effects/control/test_ffi_call.py"), "attributes of both"),
     "lowering/arrays/transfer_guards.py": (

@@ -76,13 +76,17 @@ def axis_parts(op: Any) -> list[AxisPart] | None:
 
 
 def replica_groups(op: Any, emit: Any) -> str:
-    """The replica groups in StableHLO's syntax: by sub-axes if possible, else as a table."""
-    parts = axis_parts(op)
+    """The replica groups in StableHLO's syntax: by sub-axes if possible, else as a table.
+
+    XLA looks axes up in the first mesh of the module, whichever is named.
+    """
+    mesh = emit.mesh(emit.manual.mesh)
+    parts = axis_parts(op) if mesh == "@mesh" else None
     if parts is None:
-        lanes = np.array([*zip_longest(*op.groups, fillvalue=-1)]).T  # one line for each group, padded with -1
+        groups = op.groups or (range(prod([size for _, size in op.axes])),)
+        lanes = np.array([*zip_longest(*groups, fillvalue=-1)]).T  # one line for each group, padded with -1
         numbers = np.where(lanes < 0, -1, rows(emit.manual.mesh, op.axes)[:, lanes])
         return f"replica_groups = {dense_numbers(emit, numbers.reshape(-1, lanes.shape[1]))}"
-    mesh = emit.mesh(emit.manual.mesh)
     return f"replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{', '.join(map(str, parts))}]>"
 
 

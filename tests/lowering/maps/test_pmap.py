@@ -58,6 +58,13 @@ def test_transformations_around():
     close(hx.vmap(f, (0, None))(hnp.arange(3.0), X), hx.vmap(g, (0, None))(hnp.arange(3.0), X))
 
 
+def test_one_program_may_name_the_axis_of_its_devices_in_two_ways():
+    rows, columns = [hx.pmap(lambda x, name=name: x * lax.psum(x, name), axis_name=name) for name in "ij"]
+    ring = hx.pmap(lambda x: lax.all_gather(lax.ppermute(x, "k", [(0, 1), (1, 0)]), "k"), axis_name="k")
+    f = lambda x: rows(x).sum() + columns(x**2).sum() + ring(x)[0, 0].sum()
+    close(hx.jit(hx.value_and_grad(f))(X), hx.value_and_grad(f)(X))
+
+
 def test_static_arguments_keywords_and_devices():
     f = hx.pmap(lambda n, x, *, y: n * x + y, static_broadcasted_argnums=0)
     close(f(3, X, y=X), 4 * X)

@@ -1,0 +1,89 @@
+"""Programs in which processes meet, each with values of its own: those of all devices, which are lanes of ``vmap``, of
+which each does what its process does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...effects.base.caches import cached
+from ...effects.base.later_layers import LaterLayers
+from ...effects.base.stack import BASE, STACK, Run, inside, installed, perform
+from ...effects.core.arrays import ConcreteArray, is_shared
+from ...effects.core.named_axes import PROCESSES
+from ...effects.operations.foundations.sharding_constraint import ShardingConstraint
+from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
+from ...effects.programs.closure_conversion import close_all
+from ...effects.programs.program import Program, derived_once, interpret
+from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import P
+from ..core.record import record
+from .batch import batch_program
+
+
+def of_all_processes(
+    program: Program, operands: Sequence[ConcreteArray], mesh: Mesh
+) -> tuple[Program, list[Any], NamedSharding]:
+    """The program of all devices, its operands, and how they and its results lie: in a row for each device.
+
+    Operands are values of this process, and so are constants; an array over devices of several processes is the same
+    in each.
+    """
+    rows = NamedSharding(mesh, P(mesh.axis_names[0]))
+    (closed,), captured = _closed([_constants_outside(program)])
+    given = [*captured, *operands]
+    dims = tuple([0 if x.is_fully_addressable else None for x in given])
+    with inside(BASE):
+        own = mesh.local_mesh.size
+        whole = [x if d is None else LaterLayers.assembled(rows, axis_at(x, None, 0, own)) for x, d in zip(given, dims)]
+    return _in_lanes(closed, dims, rows), whole, rows
+
+
+def own_results(ys: Sequence[Any], rows: NamedSharding) -> tuple[ConcreteArray, ...]:
+    """This process's results, of those in a row for each device."""
+    with inside(BASE):
+        return tuple([index_in_dim(LaterLayers.own_part(y, rows), 0, 0, keepdims=False) for y in ys])
+
+
+def _closed(programs: Sequence[Program]) -> tuple[tuple[Program, ...], tuple[Any, ...]]:
+    """Their closure conversion, of which numbers alone are constants: an array is of this process."""
+    return close_all(programs, [x for program in programs for x in program.consts if not is_shared(x)])
+
+
+@derived_once
+def _constants_outside(program: Program) -> Program:
+    """The program without constants in its bodies but numbers: they are operands."""
+
+    def outside(*xs: Any) -> Sequence[Any]:
+        with installed(_ConstantsOutside(STACK.get(), "")):
+            return interpret(program, xs)
+
+    return record(outside, program.in_types, program.name)
+
+
+class _ConstantsOutside(Run):
+    """The handler of ``_constants_outside``."""
+
+    __slots__ = ()
+    owns_boxes = False
+
+    def answer(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        if op.bodied and op.captures:
+            bodies, captured = _closed([*map(_constants_outside, op.bodies)])
+            op = op.with_bodies(bodies, shared=op.shared + len(captured))
+            operands = (*operands[: op.selects], *captured, *operands[op.selects :])
+        return self.outer.answer(op, operands)
+
+
+@cached("programs of all processes", 1024)
+def _in_lanes(program: Program, dims: tuple[int | None, ...], rows: NamedSharding) -> Program:
+    count = rows.mesh.size
+    lanes, out = batch_program(program, dims, count, PROCESSES)
+
+    def with_rows(*xs: Any) -> Sequence[Any]:
+        ys = interpret(lanes, xs)
+        return [perform(ShardingConstraint(rows), axis_at(y, d, 0, count)) for y, d in zip(ys, out)]
+
+    return record(with_rows, lanes.in_types, program.name)
