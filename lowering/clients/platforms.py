@@ -21,6 +21,7 @@ from ...effects.base import config
 from ...effects.base.caches import per_process, process_lock
 from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
+from .divided_calls import answer_compiler
 from .genuine_jax import jax_is_loaded
 from .gpu_driver import gpu_is_present
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
@@ -259,6 +260,7 @@ def _register_cuda_targets(package: str, api: Any) -> None:
     extension = importlib.import_module(package + ".cuda_plugin_extension")
     xc.register_custom_type_handler("CUDA", functools.partial(extension.register_custom_type, api))
     xc.register_custom_call_handler("CUDA", functools.partial(extension.register_custom_call_target, api))
+    answer_compiler(api)
     for name, value in extension.ffi_types().items():
         xc.register_custom_type(name, value, platform="CUDA")
     targets = dict(extension.ffi_handlers())

@@ -26,13 +26,13 @@ from ...effects.types.dtypes import float4_e2m1fn, float32, is_bool, is_inexact,
 from ...effects.types.extent import Extent
 from ...effects.types.sized import extents_in
 from ...interpreters.core.record import record
-from ..xla.host_callbacks import HostCall, Inspection
+from ..xla.host_callbacks import DividedCall, HostCall, Inspection
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
 from .attributes import composite_text
 from .extremes import BOUNDS, extreme, extreme_reduction
 from .foreign_calls import foreign_call
-from .host_calls import host_call, inspect_sharding
+from .host_calls import divided_call, host_call, inspect_sharding
 from .manual_computation import device_number
 from .scoped_locations import equations_to_emit
 from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced, top
@@ -68,7 +68,7 @@ class Emitter:
         self.made: Any = None
         self.here: Any = None
         self.functions: dict[Any, Any] = {} if module is None else module.functions
-        self.calls: list[HostCall | Inspection] = [] if module is None else module.calls
+        self.calls: list[HostCall | Inspection | DividedCall] = [] if module is None else module.calls
         self.meshes: dict[MeshAxes, str] = {} if module is None else module.meshes
         self.tables: dict[str, str] = {} if module is None else module.tables
         self.mesh_of_all: MeshAxes | None = mesh if module is None else module.mesh_of_all
@@ -449,6 +449,10 @@ class Emitter:
     def inspect_sharding(self, op: Any, x: SsaValue) -> None:
         """The request to call ``op.inspected`` with the sharding of a value, added to the module's ``calls``."""
         inspect_sharding(self, op, x)
+
+    def divided(self, op: Any, values: Sequence[SsaValue]) -> list[SsaValue]:
+        """A function that its user divides over devices; its body where there is nothing to divide."""
+        return divided_call(self, op, values)
 
     def foreign_call(self, call: ForeignCall, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of a function that XLA finds by its name."""

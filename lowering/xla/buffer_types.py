@@ -154,7 +154,7 @@ def sharding_over(named: NamedSharding, rank: int, layout: Layout | None = None)
 @cached("shardings over devices", 4096)
 def _over(named: NamedSharding, rank: int, layout: Layout | None) -> BufferSharding:
     """The one sharding of this mesh, spec, rank and layout."""
-    return _OverDevices(named, device_list(named._device_assignment), _hlo_sharding(named, rank), layout)
+    return _OverDevices(named, device_list(named._device_assignment), hlo_sharding(named, rank), layout)
 
 
 def layout_of(where: BufferSharding) -> Layout | None:
@@ -178,7 +178,7 @@ def chosen_layout(made: Any) -> Layout | None:
     return None if layout.is_row_major else layout
 
 
-def _hlo_sharding(named: NamedSharding, rank: int) -> Any:
+def hlo_sharding(named: NamedSharding, rank: int) -> Any:
     """XLA's form of a sharding: the grid of tiles, and as its last dimension the copies of each tile."""
     mesh, parts = named.mesh, named.parts(rank)
     cuts = [mesh.axis_names.index(name) for name in named.spec.axes]
@@ -253,7 +253,7 @@ def _spec(tiles: Any, rank: int, mesh: Mesh) -> PartitionSpec | None:
     while spec and not spec[-1]:
         spec.pop()
     found = PartitionSpec(*spec)
-    return found if _hlo_sharding(NamedSharding(mesh, found), rank) == tiles else None
+    return found if hlo_sharding(NamedSharding(mesh, found), rank) == tiles else None
 
 
 def named_sharding(buffer: Any) -> NamedSharding | None:

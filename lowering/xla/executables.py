@@ -32,6 +32,7 @@ from .buffer_types import (
     sharding,
 )
 from .buffers import Buffer
+from .divided_programs import divided
 
 if TYPE_CHECKING:
     import hashlib
@@ -282,9 +283,10 @@ def compile(
     try:
         if calls:
             asked = [(i, _Answers(call, places[0])) for i, call in enumerate(calls) if places and hasattr(call, "rank")]
-            module = _with_host_calls(_with_inspections(str(text), asked), devices[0].platform)
-            collect_garbage()
-            loaded = backend_compile_and_load(client, module, devices, built, list(calls))
+            with divided(_with_inspections(str(text), asked), calls, places and places[0][0]) as inspected:
+                module = _with_host_calls(inspected, devices[0].platform)
+                collect_garbage()
+                loaded = backend_compile_and_load(client, module, devices, built, list(calls))
             for error in [error for _, answers in asked for error in answers.errors]:
                 raise type(error)(error.what) from error.__cause__  # of the line that compiles
         else:

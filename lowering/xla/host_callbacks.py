@@ -25,7 +25,7 @@ import numpy as np
 from ...effects.base.caches import process_lock
 from ...effects.base.errors import BadCall, CallbackError, ExecutionError, HandlaxError, OutOfMemory
 from ...effects.base.source_locations import Site
-from ...effects.base.stack import STACK, Run, installed, perform
+from ...effects.base.stack import BASE, STACK, Run, inside, installed, perform
 from ...effects.control.callbacks import TOKEN, Callback, Sequenced
 from ...effects.core.arrays import scalar
 from ...effects.operations.foundations.shapes import broadcast
@@ -154,6 +154,31 @@ class Inspection:
 
     def __call__(self, sharding: Sharding) -> None:
         self.op.inspected(sharding)
+
+
+class DividedCall:
+    """A call whose parts on the devices the compiler asks for, with the user's source site.
+
+    ``lower_part``: what makes a module of the program of a part.
+    """
+
+    __slots__ = ("op", "site", "platform", "lower_part")
+
+    def __init__(self, op: Any, site: Any, platform: str, lower_part: Any = None):
+        self.op = op
+        self.site = site
+        self.platform = platform
+        self.lower_part = lower_part
+
+    def lowered_by(self, lower_part: Any) -> DividedCall:
+        """The same call, with what makes a module of a part."""
+        return DividedCall(self.op, self.site, self.platform, lower_part)
+
+    def __call__(self, mesh: Any, operands: Sequence[Sharding], results: Sequence[Sharding]) -> Any:
+        """The text of what each device executes, and the shardings of operands and results."""
+        with inside(BASE):
+            part = self.op.division.part(mesh, operands, results)
+            return self.lower_part(part, self.platform), part.operands, part.results
 
 
 class HostCall:
