@@ -211,10 +211,28 @@ class SizedRule(NamedTuple):
 
     @property
     def of_types(self) -> ShardingRule:
-        """The rule for cuts that types state: a dimension is cut as its major factor."""
-        operands, results = [
-            [[factors[0] for factors in dims] for dims in arrays] for arrays in (self.operands, self.results)]
-        return ShardingRule(operands, results, whole=self.kinds[1])
+        """The rule for cuts that types state: a dimension is cut as its major factor, one that is reduced as it is."""
+        reduced, whole, _ = self.kinds
+        operands = [
+            [(i, dim[0]) if dim[0] in reduced else dim[0] for dim in dims] for i, dims in enumerate(self.operands)]
+        return ShardingRule(operands, [[dim[0] for dim in dims] for dims in self.results], whole)
+
+
+    def of_storage(self, operands: Sequence[Shape], results: Sequence[Shape]) -> SizedRule:
+        """The rule for arrays of these shapes, whose last dimensions, such as the words of keys, it does not have yet.
+
+        They are whole.
+        """
+        words: dict[str, int] = {}
+        rows = []
+        for side, arrays, shapes in (("operand", self.operands, operands), ("result", self.results, results)):
+            rows.append([[*dims] for dims in arrays])
+            for i, (dims, shape) in enumerate(zip(rows[-1], shapes)):
+                for d in range(len(dims), len(shape)):
+                    dims.append((f"{side} {i} {d}",))
+                    words[f"{side} {i} {d}"] = shape[d]
+        reduction, whole, permutation = self.kinds
+        return SizedRule(rows[0], rows[1], {**self.sizes, **words}, (reduction, (*whole, *words), permutation))
 
 
 def sized(where: str, rule: SdyShardingRule, operands: Sequence[Shape], results: Sequence[Shape]) -> SizedRule:

@@ -32,7 +32,7 @@ from ...effects.sharding.sharding_rules import cut_results, one_mesh
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ..batching.divergent_devices import coherent
-from ..core.static_arguments import merge_arguments
+from ..core.static_arguments import listed_positions, merge_arguments
 from ..transformations.make_program import ShapeDtypeStruct
 from .custom_call import BoundArguments
 
@@ -76,6 +76,9 @@ class Division:
         self.tree = tree
         self.out_tree = out_tree
         self.program = program
+
+    def __repr__(self) -> str:
+        return f"<division of {self.name}>"
 
     def sized_rule(self, mesh: Any) -> SizedRule | None:
         """The rule of factors for the shapes of the call; None: it has none.
@@ -164,7 +167,8 @@ def _fitting(sharding: NamedSharding, t: ArrayType) -> NamedSharding:
 
 def need_same_devices(where: str, mesh: Any, wanted: Any) -> None:
     """Raises: DeviceMismatch: the mesh is not one of the devices of ``wanted``, in their order."""
-    if getattr(mesh, "_assignment", None) != wanted._assignment:
+    devices, known = [getattr(each, "_assignment", getattr(each, "size", None)) for each in (mesh, wanted)]
+    if devices != known:
         raise DeviceMismatch(
             f"{where}: partition must return meshes of the devices of {wanted}, in their order, got {mesh!r}.",
             hint="return the mesh that it is called with.",
@@ -211,8 +215,8 @@ class custom_partitioning:
         need_function("custom_partitioning", fun)
         wraps(fun)(self)
         self.fun = fun
-        self._arguments = BoundArguments("custom_partitioning", fun, static_argnums, ())
-        self.static_argnums = self._arguments.static
+        self._arguments = BoundArguments("custom_partitioning", fun, static_argnums, (), "static")
+        self.static_argnums = listed_positions(static_argnums, "static")
         self._functions: Any = None
 
     def def_partition(
@@ -282,7 +286,8 @@ class custom_partitioning:
         given = [*map(hide, xs)] if ruled else xs
         body = body_of(name, flat, [x.type for x in given], "custom_partitioning")
         _need_no_boxes(name, body.program)
-        division = Division(name, statics, functions, tree, body.structure, body.program)
+        ordered = [statics[arguments.static.index(n)] for n in self.static_argnums]
+        division = Division(name, ordered, functions, tree, body.structure, body.program)
         ys = perform(CustomPartitioning((body.program,), name, division), *given)
         return pytrees.unflatten(body.structure, _stated(division, types, ys) if ruled else ys)
 

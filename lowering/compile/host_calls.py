@@ -68,11 +68,14 @@ def divided_call(emit: Any, op: Any, values: Sequence[Any]) -> list[Any]:
         called: list[Any] = emit.call(op.bodies[0], op.label, values)
         return called
     program, index = emit.here
-    rule = op.division.sized_rule(emit.mesh_of_all)
-    ruled = "" if rule is None else f", sdy.sharding_rule = {factors_text(rule)}"
-    number = f'api_version = 2 : i32, backend_config = "{DIVIDED_CALL}{len(emit.calls)}"'
     types = op.bodies[0].out_types
-    emit.calls.append(DividedCall(op, program.sites[index], emit.platform))
+    rule = op.division.sized_rule(emit.mesh_of_all)
+    ruled = ""
+    if rule is not None:
+        stored = rule.of_storage([storage(x.type)[0] for x in values], [storage(t)[0] for t in types])
+        ruled = f", sdy.sharding_rule = {factors_text(stored)}"
+    number = f'api_version = 2 : i32, backend_config = "{DIVIDED_CALL}{len(emit.calls)}"'
+    emit.calls.append(DividedCall(op, program.sites[index], emit.mesh_of_all, emit.platform))
     text = f"stablehlo.custom_call @{DIVIDED_CALL}({names(values)}) {{{number}{ruled}}}"
     made: list[Any] = emit.results(f"{text} : {short_signature(values, types)}", types)
     return made

@@ -12,7 +12,7 @@ import numpy as np
 from ...effects.base.caches import cached
 from ...effects.base.errors import CompileError, DTypeMismatch
 from ...effects.sharding.layout import Layout
-from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.mesh import Mesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import Shape
@@ -212,7 +212,7 @@ def in_words_of_meshes(tiles: Any, rank: int, meshes: Sequence[Mesh]) -> NamedSh
     prime factor of their number.
     """
     for mesh in (*meshes, _with_least_axes(meshes[0])):
-        spec = PartitionSpec() if tiles.is_manual() else _spec(tiles, rank, mesh)
+        spec = PartitionSpec() if tiles.is_manual() else spec_over(mesh, tiles, rank)
         if spec is not None:
             return NamedSharding(mesh, spec)
     raise CompileError(f"a value must be cut along whole axes of {meshes[0]}, got {tiles}.")
@@ -235,7 +235,7 @@ def _with_least_axes(mesh: Mesh) -> Mesh:
     return Mesh(np.array(mesh._assignment).reshape(sizes), tuple([f"devices_{k}" for k in range(len(sizes))]))
 
 
-def _spec(tiles: Any, rank: int, mesh: Mesh) -> PartitionSpec | None:
+def spec_over(mesh: MeshAxes, tiles: Any, rank: int) -> PartitionSpec | None:
     """The spec by which XLA's tiles are cut over a mesh; None where no whole axes cut them so."""
     if tiles.is_replicated():
         return PartitionSpec()

@@ -8,14 +8,12 @@ from contextvars import Context, copy_context
 from itertools import count
 from typing import Any
 
-from ...effects.base.errors import HandlaxError
-from ...effects.base.source_locations import Site
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ..clients.divided_calls import ANSWERS, DIVIDED_CALL, answer_xla
 from ..clients.jaxlib_modules import RuntimeFailure, xc
 from ..clients.runtime_access import empty_in_children
-from .buffer_types import hlo_sharding, in_words_of_meshes
+from .buffer_types import hlo_sharding, spec_over
 from .stablehlo_types import storage
 
 _NUMBERS = count()
@@ -25,11 +23,10 @@ empty_in_children(ANSWERS)
 class _Answer:
     """What answers XLA for one call, in any thread, and the errors that it raised: XLA passes on texts alone."""
 
-    __slots__ = ("call", "mesh", "context", "errors")
+    __slots__ = ("call", "context", "errors")
 
-    def __init__(self, call: Any, mesh: Any, context: Context, errors: list[BaseException]):
+    def __init__(self, call: Any, context: Context, errors: list[BaseException]):
         self.call = call
-        self.mesh = mesh
         self.context = context
         self.errors = errors
 
@@ -48,7 +45,7 @@ class _Answer:
             [self.named(s, len(storage(t)[0])) for s, t in zip(shardings, types)]
             for shardings, types in ((operands, body.in_types), (results, body.out_types))
         ]
-        text, ins, outs = self.call(self.mesh, takes, gives)
+        text, ins, outs = self.call(takes, gives)
         into, out = [
             [hlo_sharding(s, len(storage(t)[0])) for s, t in zip(shardings, types)]
             for shardings, types in ((ins, body.in_types), (outs, body.out_types))
@@ -57,12 +54,12 @@ class _Answer:
 
     def named(self, tiles: Any, rank: int) -> NamedSharding:
         """XLA's sharding over the mesh; where it cuts along parts of axes, that of whole arrays."""
-        found = in_words_of_meshes(tiles, rank, (self.mesh,))
-        return found if found.mesh == self.mesh else NamedSharding(self.mesh, PartitionSpec())
+        mesh = self.call.mesh
+        return NamedSharding(mesh, spec_over(mesh, tiles, rank) or PartitionSpec())
 
 
 @contextmanager
-def divided(text: str, calls: Sequence[Any], mesh: Any) -> Iterator[str]:
+def divided(text: str, calls: Sequence[Any]) -> Iterator[str]:
     """The text of a program that is compiled in this block, in which XLA finds who answers for its divided calls.
 
     Raises: what an answer raised, in place of XLA's error.
@@ -76,7 +73,7 @@ def divided(text: str, calls: Sequence[Any], mesh: Any) -> Iterator[str]:
             key = f"{DIVIDED_CALL}#{next(_NUMBERS)}"
             text = text.replace(f'"{DIVIDED_CALL}{i}"', f'"{key}"')
             keys.append(key.encode())
-            ANSWERS[keys[-1]] = _Answer(call, mesh, context, errors)
+            ANSWERS[keys[-1]] = _Answer(call, context, errors)
     try:
         yield text
     except RuntimeFailure:

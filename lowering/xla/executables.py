@@ -283,7 +283,7 @@ def compile(
     try:
         if calls:
             asked = [(i, _Answers(call, places[0])) for i, call in enumerate(calls) if places and hasattr(call, "rank")]
-            with divided(_with_inspections(str(text), asked), calls, places and places[0][0]) as inspected:
+            with divided(_with_inspections(str(text), asked), calls) as inspected:
                 module = _with_host_calls(inspected, devices[0].platform)
                 collect_garbage()
                 loaded = backend_compile_and_load(client, module, devices, built, list(calls))
