@@ -44,6 +44,9 @@ class CompoundFactor(tuple[str, ...]):
             _need_factor("CompoundFactor", factor)
         return super().__new__(cls, factors)
 
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
+
 
 class ArrayMapping(tuple[str | CompoundFactor, ...]):
     """The factors of the dimensions of an array: ``ArrayMapping(BATCHING, "i", CompoundFactor("j", "k"))``.
@@ -61,6 +64,9 @@ class ArrayMapping(tuple[str | CompoundFactor, ...]):
             elif not isinstance(dimension, CompoundFactor):
                 _need_factor("ArrayMapping", dimension)
         return super().__new__(cls, dimensions)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
 
 
 def _need_factor(where: str, factor: Any) -> None:

@@ -14,6 +14,8 @@ from ...effects.base.errors import (
     NotProvided,
     ShapeMismatch,
     need_function,
+    shortened,
+    text_of,
 )
 from ...effects.base.stack import BASE, Binding, current, inside, perform
 from ...effects.base.tracebacks import boundary
@@ -28,6 +30,7 @@ from ...effects.operations.foundations.sharding_constraint import hide, reveal, 
 from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.factor_rules import SdyShardingRule, SizedRule, parse_rule, sized
 from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.sharding.sharding_rules import cut_results, one_mesh
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
@@ -65,12 +68,12 @@ class Division:
     It equals itself alone: what the functions read may change.
     """
 
-    __slots__ = ("name", "statics", "partition", "rule", "tree", "out_tree", "program")
+    __slots__ = ("where", "statics", "partition", "rule", "tree", "out_tree", "program")
 
     def __init__(
-        self, name: str, statics: Sequence[Any], functions: Any, tree: Any, out_tree: Any, program: Program
+        self, where: str, statics: Sequence[Any], functions: Any, tree: Any, out_tree: Any, program: Program
     ):
-        self.name = name
+        self.where = where
         self.statics = tuple(statics)
         self.partition, self.rule = functions
         self.tree = tree
@@ -78,7 +81,7 @@ class Division:
         self.program = program
 
     def __repr__(self) -> str:
-        return f"<division of {self.name}>"
+        return f"<division of {self.where}>"
 
     def sized_rule(self, mesh: Any) -> SizedRule | None:
         """The rule of factors for the shapes of the call; None: it has none.
@@ -92,7 +95,7 @@ class Division:
             rule = rule(*self.statics, mesh, *structs)
             text, options = rule if isinstance(rule, (tuple, list)) and len(rule) == 2 else (rule, {})
             rule = text if isinstance(text, SdyShardingRule) else parse_rule(text, **options)
-        return None if rule is None else sized(self.name, rule, [t.shape for t in takes], [t.shape for t in gives])
+        return None if rule is None else sized(self.where, rule, [t.shape for t in takes], [t.shape for t in gives])
 
     def part(self, mesh: Any, operands: Sequence[NamedSharding], results: Sequence[NamedSharding]) -> Part:
         """What each device computes where the compiler would cut operands and results so.
@@ -108,13 +111,13 @@ class Division:
         answer = self.partition(*self.statics, mesh, *offered)
         if not isinstance(answer, (tuple, list)) or len(answer) != 4:
             raise BadArgument(
-                f"{self.name}: partition must return the mesh, the function of a part, the shardings of the results, "
-                f"and those of the arguments, got {type(answer).__name__}.",
+                f"{self.where}: partition must return the mesh, the function of a part, the shardings of the results, "
+                f"and those of the arguments, got {shortened(text_of(answer), 200)}.",
                 hint="return mesh, f, result_shardings, arg_shardings.",
             )
         over, f, out_shardings, in_shardings = answer
-        need_function(f"{self.name}: partition", f)
-        need_same_devices(self.name, over, mesh)
+        need_function(f"{self.where}: partition", f)
+        need_same_devices(self.where, over, mesh)
         ins = self._shardings("arguments", self.tree, in_shardings, takes, mesh)
         outs = self._shardings("results", self.out_tree, out_shardings, gives, mesh)
         return Part(self._recorded(f, over, ins, outs), over, ins, outs)
@@ -122,16 +125,17 @@ class Division:
     def _shardings(
         self, what: str, tree: Any, shardings: Any, types: Sequence[ArrayType], mesh: Any
     ) -> list[NamedSharding]:
-        """The sharding of each array. Raises: BadArgument, TreeMismatch, DeviceMismatch, ShapeMismatch."""
-        found = pytrees.leaves(shardings, lambda leaf: isinstance(leaf, NamedSharding))
-        if len(found) != len(types):
+        """The sharding of each array. Raises: BadArgument, DeviceMismatch, ShapeMismatch: there is none that fits."""
+        found = pytrees.leaves(shardings, lambda leaf: isinstance(leaf, PartitionSpec))
+        if len(found) != len(types) or not all([isinstance(leaf, NamedSharding) for leaf in found]):
             raise BadArgument(
-                f"{self.name}: partition must return a sharding for each of the {what}, {tree}, got {shardings!r}.")
+                f"{self.where}: partition must return a NamedSharding for each of the {what}, {tree}, got "
+                f"{shortened(text_of(shardings), 200)}.",
+                hint="hx.NamedSharding(mesh, spec).",
+            )
         for sharding, t in zip(found, types):
-            if not isinstance(sharding, NamedSharding):
-                raise BadArgument(f"{self.name}: partition must return NamedShardings of {what}, got {sharding!r}.")
-            need_same_devices(self.name, sharding.mesh, mesh)
-            sharding.check_fit(self.name, lambda t=t: f"one of the {what}, {t}", t.shape)
+            need_same_devices(self.where, sharding.mesh, mesh)
+            sharding.check_fit(self.where, lambda t=t: f"one of the {what}, {t}", t.shape)
         return found
 
     def _recorded(
@@ -145,13 +149,13 @@ class Division:
         axes = mesh.shape_tuple
         flat = lambda *xs: f(*pytrees.unflatten(self.tree, xs))
         with inside(Bound(BASE, Binding(axes, False, mesh))):
-            program = body_of(self.name, flat, takes, "custom_partitioning").program
-            need_device_effects(program, self.name)
-            _need_no_boxes(self.name, program)
+            program = body_of(self.where, flat, takes, "custom_partitioning").program
+            need_device_effects(program, self.where)
+            _need_no_boxes(self.where, program)
             made = [(t.shape, t.dtype) for t in program.out_types]
             if made != [(t.shape, t.dtype) for t in gives]:
                 raise ShapeMismatch(
-                    f"{self.name}: the function of a part must return the parts of the results, "
+                    f"{self.where}: the function of a part must return the parts of the results, "
                     f"{', '.join(map(str, gives))}, got {', '.join(map(str, program.out_types))}.",
                     hint="result_shardings say how large the parts are.",
                 )
@@ -267,14 +271,14 @@ class custom_partitioning:
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         arguments, fun, name = self._arguments, self.fun, self._arguments.name
+        where = f"custom_partitioning {name!r}"
         if self._functions is None:
-            raise MissingUserRule(
-                f"custom_partitioning: {name} is not divided yet.", hint="define how with def_partition.")
+            raise MissingUserRule(f"{where}: it is not divided yet.", hint="say how with def_partition.")
         *functions, misses_rule = self._functions
         if misses_rule:
             raise NotProvided(
-                f"custom_partitioning: {name} must have a sharding_rule, by which Shardy chooses shardings, got "
-                "functions for another partitioner alone.",
+                f"{where}: a sharding_rule is needed, by which Shardy chooses shardings, got functions for another "
+                "partitioner alone.",
                 hint="def_partition(..., sharding_rule='i j -> i j').",
             )
         statics, xs, tree = arguments.split(arguments.positional(args, kwargs))
@@ -285,9 +289,9 @@ class custom_partitioning:
         ruled = functions[1] is not None and states([t.cut for t in types])
         given = [*map(hide, xs)] if ruled else xs
         body = body_of(name, flat, [x.type for x in given], "custom_partitioning")
-        _need_no_boxes(name, body.program)
+        _need_no_boxes(where, body.program)
         ordered = [statics[arguments.static.index(n)] for n in self.static_argnums]
-        division = Division(name, ordered, functions, tree, body.structure, body.program)
+        division = Division(where, ordered, functions, tree, body.structure, body.program)
         ys = perform(CustomPartitioning((body.program,), name, division), *given)
         return pytrees.unflatten(body.structure, _stated(division, types, ys) if ruled else ys)
 
@@ -297,8 +301,8 @@ class custom_partitioning:
 
 def _stated(division: Division, operands: Sequence[ArrayType], results: Sequence[Any]) -> list[Any]:
     """Results whose types state cuts, by the rule of factors. Raises: ShardingTypeError: operands do not fit."""
-    rule = division.sized_rule(one_mesh(division.name, operands))
-    cuts = cut_results(division.name, rule.of_types, operands, [y.type for y in results])
+    rule = division.sized_rule(one_mesh(division.where, operands))
+    cuts = cut_results(division.where, rule.of_types, operands, [y.type for y in results])
     return [reveal(y, t.cut) for y, t in zip(results, cuts)]
 
 

@@ -92,7 +92,7 @@ def lower_part(part: Part, platform: str) -> str:
     emit.manual = ManualMesh(part.mesh, part.mesh.shape_tuple)
     main = function(emit, program, "public @main")
     if emit.calls:
-        called = ", ".join(dict.fromkeys([str(call.op) for call in emit.calls]))
+        called = ", ".join(dict.fromkeys([call.op.name for call in emit.calls]))
         raise CannotCross(
             f"{program.name}: the function of a part must not call the host, got {called}.",
             hint="call it outside of the function that is divided.",
