@@ -210,9 +210,9 @@ def _bad_rule(rule: str, what: str) -> BadArgument:
 class SizedRule(NamedTuple):
     """A rule fitted to shapes: the factors of each dimension, the major one first, and the size of each factor."""
 
-    operands: list[list[tuple[str, ...]]]
-    results: list[list[tuple[str, ...]]]
-    sizes: dict[str, int]
+    operands: Sequence[Sequence[Sequence[str]]]
+    results: Sequence[Sequence[Sequence[str]]]
+    sizes: Mapping[str, int]
     kinds: tuple[tuple[str, ...], ...] = ((), (), ())  # reduction, need_replication, permutation
 
     @property
@@ -287,7 +287,7 @@ def _dimensions(what: str, mapping: ArrayMapping, shape: Shape, ranks: dict[str,
 
 
 def factors_text(rule: SizedRule) -> str:
-    """The rule as Shardy's attribute of an operation: ``#sdy.op_sharding_rule<([i, j])->([ij]) {i=2, j=4}, custom>``."""
+    """The rule as an attribute: ``#sdy.op_sharding_rule<([i, j])->([ij]) {i=2, j=4}, custom>``."""
     order: dict[str, int] = {}
     takes, gives = [
         ", ".join([f"[{', '.join([_dimension(factors, order) for factors in dims])}]" for dims in arrays])

@@ -1,6 +1,6 @@
-"""``handlax.experimental.custom_partitioning``: functions that a user divides over devices, in place of the compiler."""
+"""``handlax.experimental.custom_partitioning``: functions that their users divide over devices."""
 
 from ..effects.sharding.factor_rules import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule
 from ..interpreters.custom.custom_partitioning import custom_partitioning
 
-__all__ = ["ArrayMapping", "BATCHING", "CompoundFactor", "SdyShardingRule", "custom_partitioning"]
+__all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning"]

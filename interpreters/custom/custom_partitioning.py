@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import (
     BadArgument,
-    BadCall,
     DeviceMismatch,
     EscapedBox,
     MissingUserRule,
@@ -19,7 +18,7 @@ from ...effects.base.errors import (
 )
 from ...effects.base.stack import BASE, Binding, current, inside, perform
 from ...effects.base.tracebacks import boundary
-from ...effects.base.wrapping import name_of, wraps
+from ...effects.base.wrapping import wraps
 from ...effects.control.composite import Replaceable
 from ...effects.control.recorded_bodies import body_of
 from ...effects.control.shard_map import need_device_effects
@@ -53,7 +52,7 @@ class CustomPartitioning(Replaceable):
         return emit.divided(op, values)
 
 
-class Part(NamedTuple):
+class DevicePart(NamedTuple):
     """What each device of a mesh computes: a program of its parts of the operands, and how all arrays are cut."""
 
     program: Program
@@ -62,7 +61,7 @@ class Part(NamedTuple):
     results: list[NamedSharding]
 
 
-class Division:
+class UserDivision:
     """How one call of a function is divided over devices: the user's functions, and the arguments of the call.
 
     It equals itself alone: what the functions read may change.
@@ -97,7 +96,7 @@ class Division:
             rule = text if isinstance(text, SdyShardingRule) else parse_rule(text, **options)
         return None if rule is None else sized(self.where, rule, [t.shape for t in takes], [t.shape for t in gives])
 
-    def part(self, mesh: Any, operands: Sequence[NamedSharding], results: Sequence[NamedSharding]) -> Part:
+    def part(self, mesh: Any, operands: Sequence[NamedSharding], results: Sequence[NamedSharding]) -> DevicePart:
         """What each device computes where the compiler would cut operands and results so.
 
         Raises: BadArgument, ShapeMismatch, DeviceMismatch: what the user's function gives does not fit. EscapedBox: the
@@ -120,7 +119,7 @@ class Division:
         need_same_devices(self.where, over, mesh)
         ins = self._shardings("arguments", self.tree, in_shardings, takes, mesh)
         outs = self._shardings("results", self.out_tree, out_shardings, gives, mesh)
-        return Part(self._recorded(f, over, ins, outs), over, ins, outs)
+        return DevicePart(self._recorded(f, over, ins, outs), over, ins, outs)
 
     def _shardings(
         self, what: str, tree: Any, shardings: Any, types: Sequence[ArrayType], mesh: Any
@@ -260,7 +259,8 @@ class custom_partitioning:
             sharding_rule = parse_rule(sharding_rule, **options)
         elif any(options.values()):
             named = ", ".join([name for name, value in options.items() if value])
-            raise BadArgument(f"def_partition: {named} belong to a sharding_rule that is a text, got {sharding_rule!r}.")
+            raise BadArgument(
+                f"def_partition: {named} belong to a sharding_rule that is a text, got {sharding_rule!r}.")
         elif not (sharding_rule is None or callable(sharding_rule) or isinstance(sharding_rule, SdyShardingRule)):
             raise BadArgument(f"def_partition: sharding_rule must be a text, a rule or a function, got "
                               f"{sharding_rule!r}.", hint="'i j -> i j'.")
@@ -291,7 +291,7 @@ class custom_partitioning:
         body = body_of(name, flat, [x.type for x in given], "custom_partitioning")
         _need_no_boxes(where, body.program)
         ordered = [statics[arguments.static.index(n)] for n in self.static_argnums]
-        division = Division(where, ordered, functions, tree, body.structure, body.program)
+        division = UserDivision(where, ordered, functions, tree, body.structure, body.program)
         ys = perform(CustomPartitioning((body.program,), name, division), *given)
         return pytrees.unflatten(body.structure, _stated(division, types, ys) if ruled else ys)
 
@@ -299,9 +299,9 @@ class custom_partitioning:
         return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
 
 
-def _stated(division: Division, operands: Sequence[ArrayType], results: Sequence[Any]) -> list[Any]:
+def _stated(division: UserDivision, operands: Sequence[ArrayType], results: Sequence[Any]) -> list[Any]:
     """Results whose types state cuts, by the rule of factors. Raises: ShardingTypeError: operands do not fit."""
-    rule = division.sized_rule(one_mesh(division.where, operands))
+    rule: Any = division.sized_rule(one_mesh(division.where, operands))
     cuts = cut_results(division.where, rule.of_types, operands, [y.type for y in results])
     return [reveal(y, t.cut) for y, t in zip(results, cuts)]
 

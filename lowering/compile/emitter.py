@@ -79,6 +79,7 @@ class Emitter:
         self.scopes: tuple[str, ...] = ()
 
     size, sizes, slice, pad, dynamic_slice, gather = size_value, sizes_vector, sliced, padded, slice_at, gathered
+    divided = divided_call
 
     def new(self, text: str, type: ArrayType) -> SsaValue:
         """Append a line ``%n = text``; gives its value, of this type."""
@@ -449,10 +450,6 @@ class Emitter:
     def inspect_sharding(self, op: Any, x: SsaValue) -> None:
         """The request to call ``op.inspected`` with the sharding of a value, added to the module's ``calls``."""
         inspect_sharding(self, op, x)
-
-    def divided(self, op: Any, values: Sequence[SsaValue]) -> list[SsaValue]:
-        """A function that its user divides over devices; its body where there is nothing to divide."""
-        return divided_call(self, op, values)
 
     def foreign_call(self, call: ForeignCall, values: Sequence[SsaValue]) -> list[SsaValue]:
         """A call of a function that XLA finds by its name."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.control.callbacks import Callback
+from ...effects.sharding.factor_rules import factors_text
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
-from ...effects.sharding.factor_rules import factors_text
-from ..clients.divided_calls import DIVIDED_CALL
+from ..clients.platforms import DIVIDED_CALL
 from ..xla.host_callbacks import HOST_CALL, INSPECTION, DividedCall, HostCall, Inspection
 from ..xla.stablehlo_types import names, short_signature, storage
 from .manual_computation import need_no_automatic

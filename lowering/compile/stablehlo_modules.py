@@ -13,7 +13,7 @@ from ...effects.sharding.layout import AutoLayout, Layout
 from ...effects.sharding.mesh import MeshAxes, sdy_axis
 from ...effects.sharding.named_sharding import Sharding
 from ...effects.types.array_type import ArrayType, Space
-from ...interpreters.custom.custom_partitioning import Part
+from ...interpreters.custom.custom_partitioning import DevicePart
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
 from ..xla.host_callbacks import DividedCall, HostCall, Inspection
@@ -83,7 +83,7 @@ def lower_program(
     return StablehloModule(emit.module(name, main), tuple(calls))
 
 
-def lower_part(part: Part, platform: str) -> str:
+def lower_part(part: DevicePart, platform: str) -> str:
     """The module of what each device executes of a function that a user divides.
 
     Raises: CannotCross: it calls the host, which XLA knows of before it asks for the part.

@@ -12,7 +12,7 @@ import numpy as np
 from ...effects.base.caches import cached
 from ...effects.base.errors import CompileError, DTypeMismatch
 from ...effects.sharding.layout import Layout
-from ...effects.sharding.mesh import Mesh, MeshAxes
+from ...effects.sharding.mesh import AbstractMesh, Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import Shape
@@ -235,7 +235,7 @@ def _with_least_axes(mesh: Mesh) -> Mesh:
     return Mesh(np.array(mesh._assignment).reshape(sizes), tuple([f"devices_{k}" for k in range(len(sizes))]))
 
 
-def spec_over(mesh: MeshAxes, tiles: Any, rank: int) -> PartitionSpec | None:
+def spec_over(mesh: Mesh | AbstractMesh, tiles: Any, rank: int) -> PartitionSpec | None:
     """The spec by which XLA's tiles are cut over a mesh; None where no whole axes cut them so."""
     if tiles.is_replicated():
         return PartitionSpec()

@@ -185,7 +185,9 @@ class DividedCall:
         except HandlaxError as error:
             frames = traceback.walk_tb(error.__traceback__)
             of_the_user = any([not is_internal(frame.f_code.co_filename) for frame, _ in frames])
-            raise error if of_the_user else error.moved(f"at {Site(*self.site).full}")
+            if not of_the_user:
+                error.moved(f"at {Site(*self.site).full}")
+            raise
 
 
 class HostCall:

