@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from ..base.errors import BadArgument, ShapeMismatch
+from ..base.errors import BadArgument, NotAnInteger, ShapeMismatch
 from ..base.immutables import KeyedObject
 from ..types.array_type import Shape
 from .sharding_rules import ShardingRule
@@ -39,7 +39,7 @@ class CompoundFactor(tuple[str, ...]):
 
     def __new__(cls, *factors: str) -> CompoundFactor:
         if len(factors) < 2:
-            raise BadArgument(f"CompoundFactor: a product has at least two factors, got {factors}.")
+            raise BadArgument(f"CompoundFactor: a product must have two factors or more, got {factors}.")
         for factor in factors:
             _need_factor("CompoundFactor", factor)
         return super().__new__(cls, factors)
@@ -71,7 +71,7 @@ class ArrayMapping(tuple[str | CompoundFactor, ...]):
 
 def _need_factor(where: str, factor: Any) -> None:
     if not isinstance(factor, str) or not _FACTOR.fullmatch(factor):
-        raise BadArgument(f"{where}: a factor is a word that begins with a letter, got {factor!r}.")
+        raise BadArgument(f"{where}: a factor must be a word that begins with a letter, got {factor!r}.")
 
 
 class SdyShardingRule(KeyedObject):
@@ -125,10 +125,10 @@ def _check_sizes(mappings: Sequence[ArrayMapping], sizes: Mapping[str, Any]) -> 
     parts = {factor for mapping in mappings for factor in _factors(mapping)} - whole
     for factor, size in sizes.items():
         if type(size) is not int:
-            raise BadArgument(f"sharding_rule: the size of a factor is an integer, got {factor}={size!r}.")
+            raise NotAnInteger(f"sharding_rule: the size of a factor must be an integer, got {factor}={size!r}.")
         if factor not in parts:
             what = "a whole dimension" if factor in whole else "no factor of it"
-            raise BadArgument(f"sharding_rule: sizes are given of parts of dimensions alone, got one of {factor!r}, "
+            raise BadArgument(f"sharding_rule: sizes must be those of parts of dimensions, got one of {factor!r}, "
                               f"which is {what}.")
     for factor in sorted(parts - {*sizes}):
         raise BadArgument(
@@ -144,11 +144,11 @@ def _check_kinds(kinds: Mapping[str, Any], known: set[str]) -> None:
             raise BadArgument(f"{kind}: a tuple of factors is needed, got {factors!r}.", hint=f"{kind}=('i',).")
         for factor in factors:
             if factor not in known:
-                raise BadArgument(f"{kind}: factors of the rule are needed, {', '.join(sorted(known))}, got {factor!r}."
-                                  )
+                raise BadArgument(f"{kind}: they must be factors of the rule, which has "
+                                  f"{', '.join(sorted(known))}, got {factor!r}.")
     for factor, count in Counter([factor for factors in kinds.values() for factor in factors]).items():
         if count > 1:
-            raise BadArgument(f"sharding_rule: a factor is of one kind, and once, got {factor!r} {count} times.")
+            raise BadArgument(f"sharding_rule: a factor must be named once among the kinds, got {factor!r} {count} times.")
 
 
 def parse_rule(rule: Any, **options: Any) -> SdyShardingRule:
@@ -178,28 +178,28 @@ def _arrays(rule: str, side: str) -> list[list[str | CompoundFactor]]:
     while place < len(side):
         found = _TOKEN.match(side, place)
         if found is None:
-            raise _bad_rule(rule, f"factors, brackets, commas and ... stand in it, got {side[place]!r}")
+            raise _bad_rule(rule, f"it must consist of factors, brackets, commas and ..., got {side[place]!r}")
         place = found.end()
         rest, factor, mark = found["rest"], found["factor"], found["mark"]
         if factor:
             (arrays[-1] if group is None else group).append(factor)
         elif rest:
             if arrays[-1] or group is not None:
-                raise _bad_rule(rule, f"{rest} stands before all dimensions of an array")
+                raise _bad_rule(rule, f"{rest} must stand before all dimensions of an array")
             arrays[-1].append(f"{BATCHING}{int(rest[3:] or 0)}")
         elif mark == "(" and group is None:
             group = []
         elif mark == ")" and group is not None:
             if len(group) < 2:
-                raise _bad_rule(rule, "two factors or more stand between brackets")
+                raise _bad_rule(rule, f"brackets must be around two factors or more, got {len(group)}")
             arrays[-1].append(CompoundFactor(*group))
             group = None
         elif mark == "," and group is None:
             arrays.append([])
         elif mark:
-            raise _bad_rule(rule, f"brackets stand around factors alone, and none within others, got {mark!r}")
+            raise _bad_rule(rule, f"brackets must be around factors alone, got {mark!r}")
     if group is not None:
-        raise _bad_rule(rule, "every bracket is closed")
+        raise _bad_rule(rule, "every bracket must be closed")
     return arrays
 
 
@@ -268,7 +268,7 @@ def sized(where: str, rule: SdyShardingRule, operands: Sequence[Shape], results:
     for factors, size in dims:
         if len(factors) > 1 and prod([sizes[factor] for factor in factors]) != size:
             text = " ".join([f"{factor}={sizes[factor]}" for factor in factors])
-            raise ShapeMismatch(f"{where}: a dimension is as large as the product of its factors, got {size} for "
+            raise ShapeMismatch(f"{where}: a dimension must be as large as the product of its factors, got {size} for "
                                 f"({text}).")
     return SizedRule(rows[0], rows[1], sizes, tuple([getattr(rule, kind) for kind in _KINDS]))
 

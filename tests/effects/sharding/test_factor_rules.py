@@ -45,7 +45,7 @@ def test_a_rule_is_shown_with_its_kinds():
     (3, "got 3"), ("i", "got 'i'"), ("i -> j -> k", "one ->"), (".i -> j", r"got '\.'"), ("2i -> j", "got '2'"),
     ("i; j -> j", "got ';'"), ("…j -> …j", "got '…'"), ("i j, k) -> j", r"got '\)'"), ("i (j k -> j", "closed"),
     ("i ( ) j -> j", "two factors"), ("i (j ) -> j", "two factors"), ("i (j (k)) -> j", r"got '\('"),
-    ("(i, j) -> i", "got ','"), ("i ... -> j", r"\.\.\. stands before"), ("(... j) -> j", r"\.\.\. stands before"),
+    ("(i, j) -> i", "got ','"), ("i ... -> j", r"\.\.\. must stand before"), ("(... j) -> j", r"\.\.\. must stand before"),
 ])
 def test_what_is_no_text_of_a_rule(text, found):
     with pytest.raises(errors.BadArgument, match=found):
@@ -55,7 +55,7 @@ def test_what_is_no_text_of_a_rule(text, found):
 @pytest.mark.parametrize(("options", "found"), [
     ({"l": 2}, "'l', which is no factor"), ({"j": 2}, "needs a size, got none of 'k'"),
     ({"k": 2, "j": 2, "i": 2}, "'i', which is a whole dimension"), ({"k": 2.0, "j": 2}, "k=2.0"),
-    ({"k": 2, "j": 2, "reduction_factors": ("l",)}, "reduction_factors: .* got 'l'"),
+    ({"k": 2, "j": 2, "reduction_factors": ("l",)}, "reduction_factors: .*, got 'l'"),
     ({"k": 2, "j": 2, "reduction_factors": "j"}, "a tuple of factors is needed"),
     ({"k": 2, "j": 2, "reduction_factors": ("j", "j")}, "'j' 2 times"),
     ({"k": 2, "j": 2, "reduction_factors": ("j",), "permutation_factors": ("j",)}, "'j' 2 times"),
@@ -66,7 +66,7 @@ def test_what_does_not_fit_the_factors(options, found):
 
 
 @pytest.mark.parametrize(("make", "found"), [
-    (lambda: CompoundFactor("i"), "at least two"), (lambda: CompoundFactor(BATCHING, "i"), "got '…'"),
+    (lambda: CompoundFactor("i"), "two factors or more"), (lambda: CompoundFactor(BATCHING, "i"), "got '…'"),
     (lambda: CompoundFactor("i", 2), "got 2"), (lambda: ArrayMapping("i", 3), "got 3"),
     (lambda: ArrayMapping("3i"), "got '3i'"), (lambda: ArrayMapping("i", BATCHING), "only the first"),
 ])
