@@ -211,7 +211,7 @@ class custom_partitioning:
     >>> _ = spectra.def_partition(partition, sharding_rule="i j -> i j", need_replication_factors=("j",))
     >>> x = hx.device_put(hnp.ones((8, 4)), hx.NamedSharding(hx.make_mesh((4,), ("a",)), hx.P("a")))
     >>> hx.jit(spectra)(x).sharding.spec
-    P('a',)
+    P('a', None)
     """
 
     def __init__(self, fun: Callable[..., Any], static_argnums: Any = ()):

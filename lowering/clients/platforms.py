@@ -22,6 +22,7 @@ from ...effects.base import config
 from ...effects.base.caches import per_process, process_lock
 from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
+from ...effects.operations.foundations.foreign_call import DIVIDED_CALL
 from .genuine_jax import jax_is_loaded
 from .gpu_driver import gpu_is_present
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
@@ -282,10 +283,6 @@ def register_lapack() -> None:
     importlib.import_module("jaxlib.cpu._lapack").initialize()
 
 
-DIVIDED_CALL = "handlax_divided_call"
-"""The target of calls that a user divides over devices. Their configuration in a program's text is this and an index of
-the module's calls.
-"""
 ANSWERS: dict[bytes, Callable[..., Any]] = {}
 """What answers for the divided calls of programs that are being compiled, by their configuration."""
 empty_in_children(ANSWERS)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.control.callbacks import Callback
+from ...effects.operations.foundations.foreign_call import DIVIDED_CALL
 from ...effects.sharding.factor_rules import factors_text
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
-from ..clients.platforms import DIVIDED_CALL
 from ..xla.host_callbacks import HOST_CALL, INSPECTION, DividedCall, HostCall, Inspection
 from ..xla.stablehlo_types import names, short_signature, storage
 from .manual_computation import need_no_automatic
@@ -68,7 +68,7 @@ def divided_call(emit: Any, op: Any, values: Sequence[Any]) -> list[Any]:
         called: list[Any] = emit.call(op.bodies[0], op.label, values)
         return called
     program, index = emit.here
-    types = op.bodies[0].out_types
+    types = emit.made
     rule = op.division.sized_rule(emit.mesh_of_all)
     ruled = ""
     if rule is not None:

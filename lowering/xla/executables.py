@@ -15,12 +15,13 @@ import numpy as np
 from ...effects.base.caches import cached, per_process, process_lock
 from ...effects.base.errors import BadCall, CompileError, HandlaxError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
+from ...effects.operations.foundations.foreign_call import DIVIDED_CALL
 from ...effects.sharding.devices import is_addressable, processes_of
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
-from ..clients.platforms import ANSWERS, COUNTS, DIVIDED_CALL, answer_xla, register_lapack
+from ..clients.platforms import ANSWERS, COUNTS, answer_xla, register_lapack
 from ..clients.processes import Connection, connection
 from ..clients.runtime_access import CURRENT_HOST_CALL, REFUSALS, check_access, empty_in_children
 from .buffer_types import (

@@ -10,8 +10,9 @@ import pytest
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.effects.operations.foundations.foreign_call import DIVIDED_CALL
 from handlax.experimental.custom_partitioning import BATCHING, SdyShardingRule, custom_partitioning
-from handlax.lowering.clients.platforms import ANSWERS, DIVIDED_CALL
+from handlax.lowering.clients.platforms import ANSWERS
 from handlax.sharding import AxisType, NamedSharding, P
 
 DEVICES = hx.devices("cpu")
