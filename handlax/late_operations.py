@@ -5,7 +5,6 @@ Written by ``python tools/late_operations.py``.
 
 # module -> the names of its operations
 _NAMES = {
-    "handlax.effects.control.composite": "composite",
     "handlax.effects.control.debug_callbacks": "debug_callback debug_print",
     "handlax.effects.control.ffi_call": "ffi_call ffi_effect",
     "handlax.effects.operations.collectives.host_local": "global_to_host_local host_local_to_global",

@@ -30,7 +30,7 @@ NAMESPACES = (
     "handlax.checkpoint_policies", "handlax.checkpoints", "handlax.core", "handlax.debug", "handlax.experimental",
     "handlax.experimental.array_serialization.serialization",
     "handlax.experimental.checkify", "handlax.experimental.compilation_cache.compilation_cache",
-    "handlax.experimental.jet", "handlax.experimental.mesh_utils",
+    "handlax.experimental.custom_partitioning", "handlax.experimental.jet", "handlax.experimental.mesh_utils",
     "handlax.sharding", "handlax.extend", "handlax.extend.ad", "handlax.extend.batching", "handlax.extend.mlir",
     "handlax.extend.partial_eval",
     "handlax.experimental.multihost_utils", "handlax.distributed", "handlax.launch", "handlax.as_jax",

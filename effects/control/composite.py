@@ -20,20 +20,30 @@ from ..trees import pytrees
 from .recorded_bodies import body_of
 
 
-# (y, ...) = body(x, ...), which a compiler may replace by what it has under this name, with these attributes
-@operation
-class Composite(HigherOrder):
-    bodies: tuple[Program, ...]
-    label: str
-    version: int = 0
-    attributes: tuple[tuple[str, Any], ...] = ()
+class Replaceable(HigherOrder):
+    """The family of calls of a body in whose place the compiler may take something else that computes the same."""
+
+    __slots__ = ()
     shared = 0
     carry = 0
     prunes = False
 
     def with_bodies(self, bodies, **counts):
-        """A call of another body, which is no longer what the name says; itself for its own."""
-        return self if tuple(bodies) == self.bodies else Call(tuple(bodies), self.label)
+        """A call of another body, in whose place there is nothing else to take."""
+        return Call(tuple(bodies), self.label)
+
+    def map_bodies(self, f):
+        bodies = (f(self.bodies[0]),)
+        return self if bodies == self.bodies else super().with_bodies(bodies)
+
+
+# (y, ...) = body(x, ...), which a compiler may replace by what it has under this name, with these attributes
+@operation
+class Composite(Replaceable):
+    bodies: tuple[Program, ...]
+    label: str
+    version: int = 0
+    attributes: tuple[tuple[str, Any], ...] = ()
 
     def lower(op, emit, *values):
         return emit.composite(op, values)

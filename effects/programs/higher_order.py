@@ -179,7 +179,7 @@ class HigherOrder(Operation):
         return type(self)(*[fields[name] if name in fields else getattr(self, name) for name in self._names])
 
     def map_bodies(self, f: Callable[[Program], Program]) -> Any:
-        """The same operation over ``f`` of each body; the operation itself if ``f`` gives back every body."""
+        """The same operation over ``f`` of each body, which computes the same; itself if these are its own."""
         bodies = [*map(f, self.bodies)]
         return self if all([new is old for new, old in zip(bodies, self.bodies)]) else self.with_bodies(bodies)
 

@@ -13,6 +13,7 @@ if _typing.TYPE_CHECKING:
     from . import array_serialization as array_serialization
     from . import checkify as checkify
     from . import compilation_cache as compilation_cache
+    from . import custom_partitioning as custom_partitioning
     from . import jet as jet
     from . import layout as layout
     from . import mesh_utils as mesh_utils

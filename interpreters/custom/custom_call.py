@@ -28,22 +28,26 @@ from ..differentiation.partial_eval import Tape
 
 
 class BoundArguments:
-    """Binds the arguments of a function to positions, and separates the static ones (nondiff_argnums) from values."""
+    """Binds the arguments of a function to positions, and separates the static ones (nondiff_argnums) from values.
 
-    def __init__(self, where: str, fun: Callable[..., Any], argnums: Any, argnames: Any):
+    ``word``: what the parameters that name the static ones begin with.
+    """
+
+    def __init__(self, where: str, fun: Callable[..., Any], argnums: Any, argnames: Any, word: str = "nondiff"):
         self.where = where
+        self.word = word
         self.name = name_of(fun)
         self.signature = signature_of(fun)
         parameters = list(self.signature.parameters.values()) if self.signature else []
         named = [p for p in parameters if p.default is not p.empty or p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
         # the number of positional arguments that need no binding; None where every call is bound
         self.plain = None if named or any([p.kind is p.VAR_POSITIONAL for p in parameters]) else len(parameters)
-        names = listed_names(argnames, "nondiff")
+        names = listed_names(argnames, word)
         positions = [p.name for p in parameters]
         for name in names:
             if name not in positions:
-                raise BadArgument(f"{where}: nondiff_argnames must name parameters of {self.name}, got {name!r}.")
-        self.static = tuple(sorted({*listed_positions(argnums, "nondiff"), *[positions.index(name) for name in names]}))
+                raise BadArgument(f"{where}: {word}_argnames must name parameters of {self.name}, got {name!r}.")
+        self.static = tuple(sorted({*listed_positions(argnums, word), *[positions.index(name) for name in names]}))
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments of a call by position, with defaults filled in."""
@@ -69,10 +73,10 @@ class BoundArguments:
         """The static arguments of a call, the leaves of the others, and the treedef of the others."""
         if self.static and self.static[-1] >= len(args):
             raise BadArgument(
-                f"{self.where}: nondiff_argnums must name arguments, got {self.static} for {len(args)} of them."
+                f"{self.where}: {self.word}_argnums must name arguments, got {self.static} for {len(args)} of them."
             )
         if self.static and self.static[0] < 0:
-            raise BadArgument(f"{self.where}: nondiff_argnums must not be negative, got {self.static}.")
+            raise BadArgument(f"{self.where}: {self.word}_argnums must not be negative, got {self.static}.")
         values = tuple([x for i, x in enumerate(args) if i not in self.static]) if self.static else args
         leaves, tree = pytrees.flatten(values)
         try:
@@ -80,7 +84,7 @@ class BoundArguments:
         except NotAnArray as error:
             raise NotAnArray(
                 f"{self.where}: arguments of {self.name} must be arrays or numbers. {error.what}",
-                hint="name it in nondiff_argnums.",
+                hint=f"name it in {self.word}_argnums.",
             ) from None
         return [args[i] for i in self.static], xs, tree
 

@@ -35,4 +35,4 @@ def _without_rule(op: Any, types: Sequence[ArrayType]) -> Operation:
     if not op.bodied:
         return CustomJvp((without_rules(forward_program(op, types)),), 0, None) if op.deferred else op
     with inside(in_bodies_of(op)):
-        return op.with_bodies([*map(without_rules, op.bodies)]).without_own_rule()
+        return op.map_bodies(without_rules).without_own_rule()

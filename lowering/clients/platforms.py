@@ -14,6 +14,7 @@ import os
 import pathlib
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from ...effects.base import config
 from ...effects.base.caches import per_process, process_lock
 from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
+from ...effects.operations.foundations.foreign_call import DIVIDED_CALL
 from .genuine_jax import jax_is_loaded
 from .gpu_driver import gpu_is_present
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
@@ -259,6 +261,7 @@ def _register_cuda_targets(package: str, api: Any) -> None:
     extension = importlib.import_module(package + ".cuda_plugin_extension")
     xc.register_custom_type_handler("CUDA", functools.partial(extension.register_custom_type, api))
     xc.register_custom_call_handler("CUDA", functools.partial(extension.register_custom_call_target, api))
+    _answer(api)
     for name, value in extension.ffi_types().items():
         xc.register_custom_type(name, value, platform="CUDA")
     targets = dict(extension.ffi_handlers())
@@ -278,3 +281,23 @@ def register_lapack() -> None:
             xc.register_custom_call_as_batch_partitionable(name)
     # The BLAS pointers come from SciPy and must be set before the first execution.
     importlib.import_module("jaxlib.cpu._lapack").initialize()
+
+
+ANSWERS: dict[bytes, Callable[..., Any]] = {}
+"""What answers for the divided calls of programs that are being compiled, by their configuration."""
+empty_in_children(ANSWERS)
+
+
+@per_process
+def answer_xla() -> None:
+    """Have XLA on the CPU ask, while it compiles, what devices execute in the place of divided calls."""
+    _answer()
+
+
+def _answer(plugin: Any = None) -> None:
+    # three functions are required; Shardy, which chooses shardings by rules of factors, calls the second alone
+    xc.register_custom_call_partitioner(DIVIDED_CALL, _part, _part, _part, c_api=plugin)
+
+
+def _part(types: Any, operands: Any, type: Any, result: Any, configuration: bytes) -> Any:
+    return ANSWERS[configuration](operands, type, result)

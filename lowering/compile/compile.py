@@ -255,10 +255,11 @@ def _compile(
     finish_step(COMPILE_SECONDS, time.perf_counter() - start, shown, "Finished XLA compilation of %s in %.3f ms")
     launch = lambda execute: execute
     effects = calls_host(closed)
-    if calls or effects:
+    hosted = [call for call in calls if isinstance(call, HostCall)]
+    if hosted or effects:
         place = executable.arguments[-1] if executable.arguments else runtime.sharding(executable.devices[0])
         place = place if is_ordered(closed) else None
-        failing = [call for call in calls if isinstance(call, HostCall) and call.types is not None]
+        failing = [call for call in hosted if call.types is not None]
         launch = lambda execute: HostCallLaunch(execute, effects, place, failing)
     return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, placement, executable, launch)
 

@@ -22,6 +22,7 @@ from ...effects.base.wrapping import context_variable
 from ...effects.control.callbacks import Callback
 from ...effects.programs.printer import programs_in
 from ...effects.programs.program import Program
+from ...interpreters.custom.custom_partitioning import CustomPartitioning
 from ..clients.runtime_access import empty_in_children
 from ..xla.lazy import runtime
 
@@ -117,11 +118,15 @@ def _most_mappings() -> int | None:
 
 
 def holds_user_data(program: Program) -> bool:
-    """Whether the program calls a function on the host that may hold data: a closure, a method, any object."""
-    if not any([issubclass(kind, Callback) for kind in program.operations]):
+    """Whether the program calls a function on the host that may hold data: a closure, a method, any object; or the
+    compiler, such as one that divides it.
+    """
+    if not any([issubclass(kind, Callback | CustomPartitioning) for kind in program.operations]):
         return False
     for op in program.ops:
-        if isinstance(op, Callback) and _holds_data(getattr(op, "function", None)):
+        if isinstance(op, CustomPartitioning) or (
+            isinstance(op, Callback) and _holds_data(getattr(op, "function", None))
+        ):
             return True
         if op.bodied and any([holds_user_data(body) for body in programs_in(op)]):  # type: ignore[arg-type]
             return True

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...effects.base.errors import CannotCross
 from ...effects.operations.foundations.foreign_call import ForeignCall, Layouts
+from ...effects.sharding.factor_rules import SizedRule, factors_text
 from ...effects.types.array_type import ArrayType
 from ..xla.stablehlo_types import names, short_signature, storage
 from .attributes import bare, dictionary_text, quoted
@@ -79,17 +80,10 @@ def _alias(operand: int, result: int, count: int) -> str:
 
 def _sharding_rule(lanes: int, given: Sequence[ArrayType], types: Sequence[ArrayType]) -> str:
     """Shardy's rule: leading dimensions are cut together, and no others."""
-    sizes = list(given[0].shape[:lanes])
-    texts = []
-    for t in (*given, *types):
-        own = range(len(sizes), len(sizes) + len(t.shape) - lanes)
-        sizes += t.shape[lanes:]
-        texts.append(f"[{', '.join(map(_factor, [*range(lanes), *own]))}]")
-    pairs = [f"{_factor(n)}={size}" for n, size in enumerate(sizes)]
-    takes, gives = ", ".join(texts[: len(given)]), ", ".join(texts[len(given) :])
-    return f"#sdy.op_sharding_rule<({takes})->({gives}) {{{', '.join(pairs)}}}, custom>"
-
-
-def _factor(number: int) -> str:
-    """Shardy's name of a factor: i, j, ..., z, z_1, z_2, ..."""
-    return chr(ord("i") + number) if number < 18 else f"z_{number - 17}"
+    sizes: dict[str, int] = {}
+    rows = []
+    for i, t in enumerate((*given, *types)):
+        dims = [f"lane {d}" if d < lanes else f"{d} of {i}" for d in range(len(t.shape))]
+        sizes.update(zip(dims, t.shape))
+        rows.append([(factor,) for factor in dims])
+    return factors_text(SizedRule(rows[: len(given)], rows[len(given) :], sizes))

@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from ...effects.base.errors import CannotCross
 from ...effects.programs.program import Program
 from ...effects.sharding.devices import KINDS_OF_SPACES
 from ...effects.sharding.layout import AutoLayout, Layout
 from ...effects.sharding.mesh import MeshAxes, sdy_axis
 from ...effects.sharding.named_sharding import Sharding
 from ...effects.types.array_type import ArrayType, Space
-from ..xla.host_callbacks import HostCall, Inspection
+from ...interpreters.custom.custom_partitioning import DevicePart
+from ...interpreters.custom.rule_free_programs import without_rules
+from ...interpreters.handlers.default_clauses import with_defaults
+from ..xla.host_callbacks import DividedCall, HostCall, Inspection
 from .emitter import Emitter, function, identifier
+from .manual_computation import ManualMesh
 from .placement import ANYWHERE, Placement
 
 
@@ -21,7 +26,7 @@ class StablehloModule(NamedTuple):
     """A module: its text, and the functions that it calls, or the compiler."""
 
     text: str
-    calls: tuple[HostCall | Inspection, ...]
+    calls: tuple[HostCall | Inspection | DividedCall, ...]
 
 
 class EntryEmitter(Emitter):
@@ -74,7 +79,25 @@ def lower_program(
     notes = [attributes(place + alias) for place, alias in zip(taken, shared)]
     made = [*map(attributes, given)]
     main = function(emit, program, "public @main", notes, made)
-    return StablehloModule(emit.module(name, main), tuple(emit.calls))
+    calls = [call.lowered_by(lower_part) if isinstance(call, DividedCall) else call for call in emit.calls]
+    return StablehloModule(emit.module(name, main), tuple(calls))
+
+
+def lower_part(part: DevicePart, platform: str) -> str:
+    """The module of what each device executes of a function that a user divides.
+
+    Raises: CannotCross: it calls the host, which XLA knows of before it asks for the part.
+    """
+    program, emit = without_rules(with_defaults(part.program)), EntryEmitter(part.mesh, platform)
+    emit.manual = ManualMesh(part.mesh, part.mesh.shape_tuple)
+    main = function(emit, program, "public @main")
+    if emit.calls:
+        called = ", ".join(dict.fromkeys([call.op.name for call in emit.calls]))
+        raise CannotCross(
+            f"{program.name}: the function of a part must not call the host, got {called}.",
+            hint="call it outside of the function that is divided.",
+        )
+    return emit.module(program.name, main)
 
 
 def attributes(texts: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from ...effects.base.caches import cached
 from ...effects.base.errors import CompileError, DTypeMismatch
 from ...effects.sharding.layout import Layout
-from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.mesh import AbstractMesh, Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import Shape
@@ -156,7 +156,7 @@ def sharding_over(named: NamedSharding, rank: int, layout: Layout | None = None)
 @cached("shardings over devices", 4096)
 def _over(named: NamedSharding, rank: int, layout: Layout | None) -> BufferSharding:
     """The one sharding of this mesh, spec, rank and layout."""
-    return _OverDevices(named, device_list(named._device_assignment), _hlo_sharding(named, rank), layout)
+    return _OverDevices(named, device_list(named._device_assignment), hlo_sharding(named, rank), layout)
 
 
 def layout_of(where: BufferSharding) -> Layout | None:
@@ -180,7 +180,7 @@ def chosen_layout(made: Any) -> Layout | None:
     return None if layout.is_row_major else layout
 
 
-def _hlo_sharding(named: NamedSharding, rank: int) -> Any:
+def hlo_sharding(named: NamedSharding, rank: int) -> Any:
     """XLA's form of a sharding: the grid of tiles, and as its last dimension the copies of each tile."""
     mesh, parts = named.mesh, named.parts(rank)
     cuts = [mesh.axis_names.index(name) for name in named.spec.axes]
@@ -214,7 +214,7 @@ def in_words_of_meshes(tiles: Any, rank: int, meshes: Sequence[Mesh]) -> NamedSh
     prime factor of their number.
     """
     for mesh in (*meshes, _with_least_axes(meshes[0])):
-        spec = PartitionSpec() if tiles.is_manual() else _spec(tiles, rank, mesh)
+        spec = PartitionSpec() if tiles.is_manual() else spec_over(mesh, tiles, rank)
         if spec is not None:
             return NamedSharding(mesh, spec)
     raise CompileError(f"a value must be cut along whole axes of {meshes[0]}, got {tiles}.")
@@ -237,7 +237,7 @@ def _with_least_axes(mesh: Mesh) -> Mesh:
     return Mesh(np.array(mesh._assignment).reshape(sizes), tuple([f"devices_{k}" for k in range(len(sizes))]))
 
 
-def _spec(tiles: Any, rank: int, mesh: Mesh) -> PartitionSpec | None:
+def spec_over(mesh: Mesh | AbstractMesh, tiles: Any, rank: int) -> PartitionSpec | None:
     """The spec by which XLA's tiles are cut over a mesh; None where no whole axes cut them so."""
     if tiles.is_replicated():
         return PartitionSpec()
@@ -255,7 +255,7 @@ def _spec(tiles: Any, rank: int, mesh: Mesh) -> PartitionSpec | None:
     while spec and not spec[-1]:
         spec.pop()
     found = PartitionSpec(*spec)
-    return found if _hlo_sharding(NamedSharding(mesh, found), rank) == tiles else None
+    return found if hlo_sharding(NamedSharding(mesh, found), rank) == tiles else None
 
 
 def named_sharding(buffer: Any) -> NamedSharding | None:

@@ -4,8 +4,10 @@ import os
 import pathlib
 import platform as host_platform
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import Context, copy_context
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,10 +15,13 @@ import numpy as np
 from ...effects.base.caches import cached, per_process, process_lock
 from ...effects.base.errors import BadCall, CompileError, HandlaxError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
+from ...effects.operations.foundations.foreign_call import DIVIDED_CALL
 from ...effects.sharding.devices import is_addressable, processes_of
 from ...effects.sharding.mesh import Mesh
+from ...effects.sharding.named_sharding import NamedSharding
+from ...effects.sharding.partition_spec import PartitionSpec
 from ..clients.jaxlib_modules import JAXLIB_VERSION, Client, _jax, xc
-from ..clients.platforms import COUNTS, register_lapack
+from ..clients.platforms import ANSWERS, COUNTS, answer_xla, register_lapack
 from ..clients.processes import Connection, connection
 from ..clients.runtime_access import CURRENT_HOST_CALL, REFUSALS, check_access, empty_in_children
 from .buffer_types import (
@@ -26,12 +31,15 @@ from .buffer_types import (
     aval,
     chosen_layout,
     chosen_sharding,
+    hlo_sharding,
     in_words_of_meshes,
     laid_out,
     layout_of,
     sharding,
+    spec_over,
 )
 from .buffers import Buffer
+from .stablehlo_types import storage
 
 if TYPE_CHECKING:
     import hashlib
@@ -284,9 +292,10 @@ def compile(
     try:
         if calls:
             asked = [(i, _Answers(call, places[0])) for i, call in enumerate(calls) if places and hasattr(call, "rank")]
-            module = _with_host_calls(_with_inspections(str(text), asked), devices[0].platform)
-            collect_garbage()
-            loaded = backend_compile_and_load(client, module, devices, built, list(calls))
+            with _with_divisions(_with_inspections(str(text), asked), calls) as inspected:
+                module = _with_host_calls(inspected, devices[0].platform)
+                collect_garbage()
+                loaded = backend_compile_and_load(client, module, devices, built, list(calls))
             for error in [error for _, answers in asked for error in answers.errors]:
                 raise type(error)(error.what) from error.__cause__  # of the line that compiles
         else:
@@ -345,6 +354,74 @@ def _with_inspections(text: str, asked: Sequence[tuple[int, _Answers]]) -> str:
         name = "".join([f"\\{byte:02X}" for byte in xc.encode_inspect_sharding_callback(answers)])
         text = text.replace(f'"handlax_inspection_{number}"', f'"{name}"')
     return text
+
+
+_NUMBERS = count()
+
+
+class _PartAnswers:
+    """What answers XLA for one call, in any thread, and the errors that it raised: XLA passes on texts alone."""
+
+    __slots__ = ("call", "context", "errors")
+
+    def __init__(self, call: Any, context: Context, errors: list[BaseException]):
+        self.call = call
+        self.context = context
+        self.errors = errors
+
+    def __call__(self, operands: Sequence[Any], type: Any, result: Any) -> tuple[bytes, list[Any], Any]:
+        try:
+            return self.context.copy().run(self.part, operands, type, result)
+        except BaseException as error:
+            self.errors.append(error)
+            raise
+
+    def part(self, operands: Sequence[Any], type: Any, result: Any) -> tuple[bytes, list[Any], Any]:
+        """The module of a part, and the shardings of operands and results."""
+        body = self.call.op.bodies[0]
+        results = result.tuple_elements() if type.is_tuple() else [result]
+        takes, gives = [
+            [self.named(s, len(storage(t)[0])) for s, t in zip(shardings, types)]
+            for shardings, types in ((operands, body.in_types), (results, body.out_types))
+        ]
+        text, ins, outs = self.call(takes, gives)
+        into, out = [
+            [hlo_sharding(s, len(storage(t)[0])) for s, t in zip(shardings, types)]
+            for shardings, types in ((ins, body.in_types), (outs, body.out_types))
+        ]
+        return text.encode(), into, xc.HloSharding.tuple_sharding(type, out) if type.is_tuple() else out[0]
+
+    def named(self, tiles: Any, rank: int) -> NamedSharding:
+        """XLA's sharding over the mesh; where it cuts along parts of axes, that of whole arrays."""
+        mesh = self.call.mesh
+        return NamedSharding(mesh, spec_over(mesh, tiles, rank) or PartitionSpec())
+
+
+@contextmanager
+def _with_divisions(text: str, calls: Sequence[Any]) -> Iterator[str]:
+    """The text of a program that is compiled in this block, in which XLA finds who answers for its divided calls.
+
+    Raises: what an answer raised, in place of XLA's error.
+    """
+    errors: list[BaseException] = []
+    context = copy_context()
+    keys = []
+    for i, call in enumerate(calls):
+        if hasattr(call, "lower_part"):
+            answer_xla()
+            key = f"{DIVIDED_CALL}#{next(_NUMBERS)}"
+            text = text.replace(f'"{DIVIDED_CALL}{i}"', f'"{key}"')
+            keys.append(key.encode())
+            ANSWERS[keys[-1]] = _PartAnswers(call, context, errors)
+    try:
+        yield text
+    except _jax.JaxRuntimeError:
+        if not errors:
+            raise
+        raise errors[0] from errors[0].__cause__
+    finally:
+        for name in keys:
+            ANSWERS.pop(name, None)
 
 
 def deserialize(

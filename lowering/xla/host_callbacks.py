@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import threading
+import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -24,8 +25,8 @@ import numpy as np
 
 from ...effects.base.caches import process_lock
 from ...effects.base.errors import BadCall, CallbackError, ExecutionError, HandlaxError, OutOfMemory
-from ...effects.base.source_locations import Site
-from ...effects.base.stack import STACK, Run, installed, perform
+from ...effects.base.source_locations import Site, is_internal
+from ...effects.base.stack import BASE, STACK, Run, inside, installed, perform
 from ...effects.control.callbacks import TOKEN, Callback, Sequenced
 from ...effects.core.arrays import scalar
 from ...effects.operations.foundations.shapes import broadcast
@@ -154,6 +155,39 @@ class Inspection:
 
     def __call__(self, sharding: Sharding) -> None:
         self.op.inspected(sharding)
+
+
+class DividedCall:
+    """A call of which the compiler asks what each device of a mesh executes in its place; with the user's source site.
+
+    ``lower_part``: the text of what a device executes, of its program and the platform.
+    """
+
+    __slots__ = ("op", "site", "mesh", "platform", "lower_part")
+
+    def __init__(self, op: Any, site: Any, mesh: Any, platform: str, lower_part: Any = None):
+        self.op = op
+        self.site = site
+        self.mesh = mesh
+        self.platform = platform
+        self.lower_part = lower_part
+
+    def lowered_by(self, lower_part: Any) -> DividedCall:
+        """The same call, with this ``lower_part``."""
+        return DividedCall(self.op, self.site, self.mesh, self.platform, lower_part)
+
+    def __call__(self, operands: Sequence[Sharding], results: Sequence[Sharding]) -> Any:
+        """What each device executes, and the shardings of operands and results, where the compiler chose these."""
+        try:
+            with inside(BASE):
+                part = self.op.division.part(self.mesh, operands, results)
+                return self.lower_part(part, self.platform), part.operands, part.results
+        except HandlaxError as error:
+            frames = traceback.walk_tb(error.__traceback__)
+            of_the_user = any([not is_internal(frame.f_code.co_filename) for frame, _ in frames])
+            if not of_the_user:
+                error.moved(f"at {Site(*self.site).full}")
+            raise
 
 
 class HostCall:
