@@ -16,7 +16,6 @@ from ...effects.operations.foundations.sharding_constraint import ShardingConstr
 from ...effects.operations.manipulation.slicing import axis_at, index_in_dim
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import Program, derived_once, interpret
-from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import P
 from ..core.record import record
@@ -24,8 +23,8 @@ from .batch import batch_program
 
 
 def of_all_processes(
-    program: Program, operands: Sequence[ConcreteArray], mesh: Mesh
-) -> tuple[Program, list[Any], NamedSharding]:
+    program: Program, operands: Sequence[ConcreteArray], mesh: Any
+) -> tuple[Program, tuple[ConcreteArray, ...], NamedSharding]:
     """The program of all devices, its operands, and how they and its results lie: in a row for each device.
 
     Operands are values of this process, and so are constants; an array over devices of several processes is the same
@@ -33,15 +32,15 @@ def of_all_processes(
     """
     rows = NamedSharding(mesh, P(mesh.axis_names[0]))
     (closed,), captured = _closed([_constants_outside(program)])
-    given = [*captured, *operands]
+    given: Any = [*captured, *operands]
     dims = tuple([0 if x.is_fully_addressable else None for x in given])
     with inside(BASE):
         own = mesh.local_mesh.size
         whole = [x if d is None else LaterLayers.assembled(rows, axis_at(x, None, 0, own)) for x, d in zip(given, dims)]
-    return _in_lanes(closed, dims, rows), whole, rows
+    return _in_lanes(closed, dims, rows), tuple(whole), rows
 
 
-def own_results(ys: Sequence[Any], rows: NamedSharding) -> tuple[ConcreteArray, ...]:
+def own_results(ys: Sequence[Any], rows: NamedSharding) -> tuple[Any, ...]:
     """This process's results, of those in a row for each device."""
     with inside(BASE):
         return tuple([index_in_dim(LaterLayers.own_part(y, rows), 0, 0, keepdims=False) for y in ys])
