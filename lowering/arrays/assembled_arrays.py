@@ -163,8 +163,9 @@ def make_array_from_single_device_arrays(
 
 def own_part(x: Any, cut: NamedSharding) -> ConcreteArray:
     """This process's shards of an array that is cut so, as an array over the submesh of this process's devices."""
-    with inside(BASE):
-        x = LaterLayers.resharded("own_part", x, cut)
+    if x.sharding != cut:
+        with inside(BASE):
+            x = LaterLayers.resharded("own_part", x, cut)
     mine, part = NamedSharding(cut.mesh.local_mesh, cut.spec), cut.shard_shape(x.shape)
     shape = [size * count for size, count in zip(part, mine.parts(len(part)))]
     return make_array_from_single_device_arrays(shape, mine, [shard.data for shard in x.addressable_shards])

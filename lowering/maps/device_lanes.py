@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...effects.base import config
-from ...effects.base.errors import BadArgument
+from ...effects.base.errors import BadArgument, CannotCross
 from ...effects.core.arrays import as_array
 from ...effects.operations.foundations.shapes import move_axis, reshape
 from ...effects.sharding.devices import is_addressable
@@ -38,6 +38,15 @@ class LaneDevices(NamedTuple):
         if self.devices is None:
             return config.PROCESS.joined > 1
         return not all(map(is_addressable, self.devices))
+
+    def of_one_process(self) -> LaneDevices:
+        """Themselves. Raises: CannotCross: they are of several processes."""
+        if self.several:
+            raise CannotCross(
+                "pmap: with several processes it is compiled for the lanes of all, got a function to be lowered.",
+                hint="call it; or lower shard_map over a mesh of hx.devices().",
+            )
+        return self
 
     def lanes(self, args: Any, in_axes: Any, processes: int | None = None) -> tuple[list[int | None], Mesh]:
         """The mapped dimension of each of the arguments, and the devices of all lanes; ``processes``: the arguments are

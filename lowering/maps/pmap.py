@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, CannotCross, need_function
+from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.stack import BASE, STACK, current
 from ...effects.base.wrapping import wraps
 from ...effects.core.arrays import ConcreteArray, as_array
@@ -80,17 +80,12 @@ def pmap(
         def mapped(*args: Args.args, **kwargs: Args.kwargs) -> R:
             dynamic, axes, refill = _dynamic(args, fixed, in_axes)
             lane = lambda values, named: fun(*refill(values), **named)
+            given, given_axes = (dynamic, kwargs), (axes, 0)
             if _in_lanes():
-                tree, given = pytrees.structure((dynamic, kwargs)), (dynamic, kwargs)
-                need_no_container("pmap", tree, flat_axes("pmap in_axes", (axes, 0), given, tree.num_leaves))
-                return vmap(lane, (axes, 0), out_axes, axis_name, axis_size)(dynamic, kwargs)
-            if where.several and not own_rows:
-                raise CannotCross(
-                    "pmap: with several processes it is compiled for the lanes of all, got a function to be lowered.",
-                    hint="call it; or lower shard_map over a mesh of hx.devices().",
-                )
-            dims, mesh = where.lanes((dynamic, kwargs), (axes, 0))
-            return on_devices(lane, (dynamic, kwargs), dims, mesh, out_axes, own_rows)
+                _need_arrays(given, given_axes)
+                return vmap(lane, given_axes, out_axes, axis_name, axis_size)(*given)
+            dims, mesh = (where if own_rows else where.of_one_process()).lanes(given, given_axes)
+            return on_devices(lane, given, dims, mesh, out_axes, own_rows)
 
         return jit(mapped, static_argnums=tuple(fixed), donate_argnums=donate_argnums)
 
@@ -103,11 +98,10 @@ def pmap(
         if not (several or moves) or _in_lanes():
             return by_all(*args, **kwargs)
         dynamic, axes, refill = _dynamic(args, fixed, in_axes)
-        given, given_axes = (dynamic, kwargs), (axes, 0)
         of = lambda f: lambda values, named: f(*refill(values), **named)
         if several:
-            return with_all_processes(of(fun), of(of_rows), given, given_axes, out_axes, where)
-        return of(by_all)(*_moved(given, given_axes, where))
+            return with_all_processes(of(fun), of(of_rows), (dynamic, kwargs), (axes, 0), out_axes, where)
+        return of(by_all)(*_moved((dynamic, kwargs), (axes, 0), where))
 
     called.__dict__.update(by_all.__dict__)
     return called
@@ -116,6 +110,12 @@ def pmap(
 def _in_lanes() -> bool:
     """Whether this is within a map over devices, whose lanes those of a further one are on."""
     return any([binding.mesh is not None for binding in current().scope])
+
+
+def _need_arrays(given: Any, in_axes: Any) -> None:
+    """Raises BadArgument: a container is mapped."""
+    tree = pytrees.structure(given)
+    need_no_container("pmap", tree, flat_axes("pmap in_axes", in_axes, given, tree.num_leaves))
 
 
 def _dynamic(

@@ -18,6 +18,7 @@ from ...effects.programs.program import interpret
 from ...effects.sharding.devices import processes_of
 from ...effects.sharding.mesh import Mesh
 from ...effects.trees import pytrees
+from ...interpreters.batching.joined_processes import with_arrays_outside
 from ...interpreters.batching.mapped_axes import result_dimensions
 from ...interpreters.transformations.shard_map import recorded_body
 from ..jit.devices import process_count
@@ -77,6 +78,8 @@ def _closed(
             f"pmap: with several processes, a function must handle its effects inside, got {effects_text(outside)}.",
             hint="pmap(hx.handle(h, state)(f), ...), and return what it collects, or combine it by collectives.",
         )
+    program, more = with_arrays_outside(program)
+    captured = (*more, *captured)
     every = [*[None] * len(captured), *dims]
     closed = lambda *values: pytrees.unflatten(structure, interpret(program, values))
     of_rows = jit(lambda *rows: on_devices(closed, rows, every, mesh, out_axes, own_rows=True))
