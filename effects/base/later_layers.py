@@ -37,8 +37,8 @@ class LaterLayers:
     hidden: Callable[[Any], Any]
     """A tree with its arrays hidden: their types leave it to the compiler how they are cut."""
 
-    whole: Callable[[int], Any]
-    """The sharding of arrays of a rank that cuts no dimension, over the mesh in force."""
+    in_force: Callable[[Any, int], Any]
+    """``(cut, rank)``: what a cut says, or of arrays of this rank None, over the mesh in force."""
 
     numpy: Any
     """The module that ``__array_namespace__`` of arrays returns."""

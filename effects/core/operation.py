@@ -28,7 +28,7 @@ from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from ..base.source_locations import is_ours
 from ..base.value_identity import bits
-from ..sharding.sharding_rules import cut_results, hidden, shown, summed_axes
+from ..sharding.sharding_rules import Sums, cut_results, hidden, shown, summed_axes
 from ..types.array_type import INVARIANT, Space
 from ..types.declared_types import in_array_types, leaf_types
 from ..types.extent import unbound
@@ -176,6 +176,14 @@ class Operation(Parametrised, ImmutableObject):
     def varies(self, operands: frozenset[Any]) -> frozenset[Any]:
         """The axes of a mesh along which the results vary; ``operands``: those along which an operand does."""
         return operands
+
+    def sums(self, types: Sequence[Any]) -> Sums:
+        """The axes of a mesh along which the results are unreduced, and those along which they are reduced.
+
+        Raises: ShardingTypeError: operands are partial sums, and it is not linear in them.
+        """
+        together = lambda positions: linear_together(self, positions, [len(t.shape) for t in types])
+        return summed_axes(self.name, types, together, self.contracts)
 
     def as_results(self, y: Any) -> Any:
         """The results of performing, or their types, as a sequence: ``(y,)`` unless there are ``multiple_results``."""
@@ -553,7 +561,7 @@ def _result_type(op: Operation, types: tuple[Any, ...]) -> Any:
     if any([t.cut is not None for t in types]) and not (op.effectful or op.states_cut):
         return _cut_result_type(op, types)
     varying = INVARIANT.union(*[t.varying for t in types])
-    out = op.result_type(*[t.along(INVARIANT) for t in types])
+    out = op.result_type(*[t if op.states_cut else t.along(INVARIANT) for t in types])
     varying = op.varies(varying)
     return tuple([t.along(varying) for t in out]) if op.multiple_results else out.along(varying)
 
@@ -577,8 +585,7 @@ def _cut_result_type(op: Operation, types: tuple[Any, ...]) -> Any:
         )
     cut = rule(op, types, results)
     if JVP.cell(type(op)) is componentwise:
-        sums = [summed_axes(op.name, [t], lambda _: True, False) for t in types]
+        sums = [summed_axes(op.name, [t], lambda positions: positions, False) for t in types]
     else:
-        linear = lambda positions: bool(linear_together(op, positions, [len(t.shape) for t in types]))
-        sums = [summed_axes(op.name, types, linear, op.contracts)] * len(results)
+        sums = [op.sums(types)] * len(results)
     return op.from_results(cut_results(op.name, cut, types, results, sums))

@@ -72,11 +72,21 @@ def get_abstract_mesh() -> AbstractMesh:
 
     Inside of ``shard_map`` those of its mesh, of which the ones that it divides are manual.
     """
-    around = [binding for binding in current().scope if binding.mesh is not None]
-    if around:
+    if around := _around():
         mesh: AbstractMesh = around[0].mesh.abstract_mesh
         manual = {name for binding in around for name, _ in binding.axes}
         kinds = [AxisType.Manual if n in manual else kind for n, kind in zip(mesh.axis_names, mesh.axis_types)]
         return AbstractMesh(mesh.axis_sizes, mesh.axis_names, kinds, abstract_device=mesh.abstract_device)
     mesh_in_force: AbstractMesh | None = config.current().abstract_mesh
     return EMPTY_ABSTRACT_MESH if mesh_in_force is None else mesh_in_force
+
+
+def unmapped(mesh: Any) -> Any:
+    """The mesh of ``shard_map`` itself for one of its axes within it, of which some are manual; else the mesh."""
+    around = _around()
+    return around[0].mesh.abstract_mesh if around and around[0].mesh.shape_tuple == mesh.shape_tuple else mesh
+
+
+def _around() -> list[Any]:
+    """The bindings of the ``shard_map``s around, innermost first."""
+    return [binding for binding in current().scope if binding.mesh is not None]

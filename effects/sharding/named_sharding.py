@@ -25,7 +25,7 @@ from .devices import (
     space_of,
 )
 from .mesh import AbstractMesh, AxisType, Mesh, MeshAxes, sdy_axis
-from .mesh_scope import get_abstract_mesh
+from .mesh_scope import get_abstract_mesh, unmapped
 from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 
 Index = tuple[slice, ...]
@@ -268,7 +268,8 @@ class NamedSharding(Sharding):
         return bool(self._device_assignment) and not self.mesh.is_multi_process
 
     def cut(self, rank: int) -> NamedSharding | None:
-        return self._with_entries((*self.spec, *(None,) * (rank - len(self.spec))))
+        named = self.update(mesh=unmapped(self.mesh)) if self.mesh.manual_axes else self
+        return named._with_entries((*self.spec, *(None,) * (rank - len(self.spec))))
 
     @property
     def unreduced(self) -> frozenset[Any]:
@@ -427,7 +428,10 @@ def _check_axes(mesh: MeshAxes, spec: PartitionSpec) -> None:
         )
     if len({*axes}) < len(axes):
         twice = next(name for name in axes if axes.count(name) > 1)
-        raise BadArgument(f"NamedSharding: an axis of the mesh cuts one dimension, got {twice!r} twice in {spec}.")
+        raise BadArgument(
+            f"NamedSharding: an axis of the mesh cuts one dimension, got {twice!r} twice in {spec}.",
+            hint="leave it out of one entry.",
+        )
 
 
 def _axes_text(entry: Any) -> str:
@@ -489,9 +493,15 @@ def single_device_of_number(
     return SingleDeviceSharding(single_device, memory_kind=memory_kind)
 
 
-def _whole(rank: int) -> NamedSharding:
-    """Arrays of this rank, of which no dimension is cut, over the mesh in force."""
-    return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * rank))
+def _in_force(cut: NamedSharding | None, rank: int) -> NamedSharding:
+    """What a cut says, or None of arrays of this rank, over the mesh in force; of a cut of its own mesh, where no axis
+    is manual.
+    """
+    mesh = get_abstract_mesh()
+    if cut is None:
+        return NamedSharding(mesh, PartitionSpec(*[None] * rank))
+    manual = mesh.manual_axes if mesh.shape_tuple == cut.mesh.shape_tuple else ()
+    return cut.update(mesh=mesh, spec=cut.spec.without_sums(manual)) if manual else cut
 
 
-LaterLayers.whole = staticmethod(_whole)
+LaterLayers.in_force = staticmethod(_in_force)

@@ -92,6 +92,10 @@ class PartitionSpec(KeyedObject):
         return PartitionSpec(
             *entries, unreduced=self.unreduced.intersection(names), reduced=self.reduced.intersection(names))
 
+    def without_sums(self, names: Collection[Hashable]) -> PartitionSpec:
+        """The spec whose partitions alone may have these axes."""
+        return self.update(unreduced=self.unreduced.difference(names), reduced=self.reduced.difference(names))
+
     def update(
         self, partitions: Iterable[Any] | None = None, unreduced: Iterable[Hashable] | None = None,
         reduced: Iterable[Hashable] | None = None,

@@ -22,6 +22,8 @@ from .partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 Entry = Any  # of a dimension: None, an axis, or a tuple of axes, the first one major
 Factors = Sequence[Hashable]
 Sums = tuple[frozenset[Hashable], frozenset[Hashable]]  # the axes along which a value is unreduced, and reduced
+LinearTogether = Callable[[Sequence[int]], Sequence[int]]  # the operands that are linear with these, or none
+_NO_SUMS: Sums = (frozenset(), frozenset())
 ANOTHER_WAY = "out_sharding= says how the result is cut; or cut an operand otherwise before: hx.reshard(x, spec)."
 
 
@@ -103,27 +105,29 @@ def cut_results(
     """
     mesh = one_mesh(name, operands)
     rows = _joined(name, rule, operands) if isinstance(rule, ShardingRule) else rule
-    every = sums or [(frozenset(), frozenset())] * len(results)
+    every = sums or [_NO_SUMS] * len(results)
     return [_cut(name, t, row, mesh, operands, axes) for t, row, axes in zip(results, rows, every)]
 
 
 def summed_axes(
-    name: str, operands: Sequence[ArrayType], linear: Callable[[Sequence[int]], bool], contracts: bool
+    name: str, operands: Sequence[ArrayType], together: LinearTogether, contracts: bool
 ) -> Sums:
     """The axes along which the results of the operation ``name`` are unreduced, and those along which they are reduced.
 
-    An operation that is linear in its unreduced operands, ``linear(positions)``, gives partial sums; the others are
+    An operation that is linear in its unreduced operands, ``together(positions)``, gives partial sums; the others are
     reduced along the same axes, or numbers, of which one device has the value where they are added. Of reduced operands
     the results are reduced, but for contractions, and all must be but numbers: whole values of rank 0.
 
     Raises: ShardingTypeError: it is not linear in them, or operands differ in their axes.
     """
-    specs = [PartitionSpec() if t.cut is None else t.cut.spec for t in operands]
+    manual = frozenset[Hashable]().union(*[t.manual for t in operands])
+    specs = [PartitionSpec() if t.cut is None else t.cut.spec.without_sums(manual) for t in operands]
+    of_devices = _sums_of_devices(name, operands, together) if manual else _NO_SUMS
     partial = [i for i, spec in enumerate(specs) if spec.unreduced]
     unreduced = frozenset[Hashable]().union(*[spec.unreduced for spec in specs])
     arrays = [i for i, t in enumerate(operands) if t.shape] or range(len(operands))
     reduced = frozenset[Hashable]().union(*[specs[i].reduced for i in arrays])
-    if partial and (any([specs[i].unreduced != unreduced for i in partial]) or not linear(partial)):
+    if partial and (any([specs[i].unreduced != unreduced for i in partial]) or not together(partial)):
         raise ShardingTypeError(
             f"{name}: it must be linear in partial sums, all of them along the same axes, got {shown(operands)}.",
             hint="hx.reshard(x, P(...)) sums them before.",
@@ -138,7 +142,29 @@ def summed_axes(
                 f"{shown(operands)}.",
                 hint=f"hx.reshard(x, P(..., reduced={{{', '.join(sorted(map(repr, wanted)))}}})) makes {t} so.",
             )
-    return unreduced, frozenset() if partial else wanted
+    return of_devices[0] | unreduced, of_devices[1] | (frozenset() if partial else wanted)
+
+
+def _sums_of_devices(name: str, operands: Sequence[ArrayType], together: LinearTogether) -> Sums:
+    """``summed_axes`` along the axes that ``shard_map`` divides, where each device performs the operation.
+
+    Linear in all summands, and beside operands that are equal on all devices, it gives summands. Reduced operands give
+    reduced results beside equal ones, and results that vary beside those that vary.
+    """
+    mats = [t.mat for t in operands]
+    unreduced, reduced = [set[Hashable]().union(*axes) for axes in zip(*[(m.unreduced, m.reduced) for m in mats])]
+    for axis in unreduced | reduced:
+        partial = [i for i, mat in enumerate(mats) if axis in mat.unreduced]
+        varies = any([axis in mat.varying for mat in mats])
+        if partial and (varies or {*together(partial)} != {*partial}):
+            raise ShardingTypeError(
+                f"{name}: it must be linear in its summands along {axis!r}, and the other operands equal on all "
+                f"devices, got {shown(operands)}.",
+                hint=f"lax.psum(x, {axis!r}) sums them before.",
+            )
+        if partial or varies:
+            reduced.discard(axis)
+    return frozenset(unreduced), frozenset(reduced)
 
 
 def one_mesh(name: str, types: Sequence[ArrayType]) -> AbstractMesh:

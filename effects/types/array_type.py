@@ -41,7 +41,8 @@ class ArrayType(ImmutableObject, Sized):
     """The type of an array: shape, dtype, and whether it is weak (``weak_type``). Equal types are the same object.
 
     ``varying``: in a program that each device of a mesh executes, the axes of the mesh, with their sizes, along which
-    the value differs from device to device; along all others it is the same on each.
+    each has a value of its own; along all others it is the same on each. Where the cut is unreduced along such an axis
+    the values are summands, of which the sum counts; where it is reduced they are equal, and their cotangents summands.
     ``cut``: how the value is cut over the devices of a mesh, a ``NamedSharding`` over the abstract mesh that names
     explicit axes and has an entry for each dimension; None: along no explicit axis. Where the compiler chooses, the
     entry is UNCONSTRAINED, in texts ``8@?``. Partial sums are ``f32[8]{U:a}``, values of partial cotangents ``{R:a}``.
@@ -81,20 +82,28 @@ class ArrayType(ImmutableObject, Sized):
 
     @property
     def vma(self) -> frozenset[Hashable]:
-        """The names of the axes along which the value varies."""
-        return frozenset([name for name, _ in self.varying])
+        """The names of the axes along which the value varies, other than as a summand or a reduced copy."""
+        return self.mat.varying
 
     @property
     def mat(self) -> ManualAxisType:
-        """``vma`` as JAX's later versions tell it: ``t.mat.varying == t.vma``."""
-        return ManualAxisType(varying=self.vma)
+        """What each device of a mesh has of the value, along the axes that ``shard_map`` divides."""
+        names = self.manual
+        sums = (frozenset[Hashable](),) * 2 if self.cut is None else (self.cut.unreduced, self.cut.spec.reduced)
+        unreduced, reduced = [names & kind for kind in sums]
+        return ManualAxisType(varying=names - unreduced - reduced, unreduced=unreduced, reduced=reduced)
+
+    @property
+    def manual(self) -> frozenset[Hashable]:
+        """The names of the axes in ``varying``."""
+        return frozenset([name for name, _ in self.varying])
 
     @property
     def sharding(self) -> Any:
-        """The sharding that the type states: its cut; without one, no dimension is cut along an axis of the mesh in
-        force.
+        """The sharding that the type states: its cut, within ``shard_map`` over the mesh in force, of which axes are
+        manual; without one, no dimension is cut along an axis of the mesh in force.
         """
-        return self.cut or LaterLayers.whole(self.ndim)
+        return LaterLayers.in_force(self.cut, self.ndim)
 
     def extents(self) -> list[Extent]:
         return extents_in(self.shape)
@@ -132,7 +141,7 @@ class ArrayType(ImmutableObject, Sized):
     @property
     def dual(self) -> ArrayType:
         """The type of cotangents: partial sums where the value is whole by its type, and vice versa."""
-        return self.cut_by(self.cut.dual) if self.cut is not None and _are_added(self.dtype) else self
+        return self.cut_by(self.cut.dual) if self.cut is not None and are_added(self.dtype) else self
 
     def lying_in(self, space: Space) -> ArrayType:
         """The same type of a value in this memory."""
@@ -238,7 +247,7 @@ def array_type(
     values = (sizes, dtype, bool(weak), varying, cut, space, placed, size, size * int(dtype.itemsize))
     for assign, value in zip(_SETTERS, values):
         assign(new, value)
-    if cut is not None and cut.unreduced and not _are_added(new.dtype):
+    if cut is not None and cut.unreduced and not are_added(new.dtype):
         raise ShardingTypeError(
             f"unreduced: partial sums must be of numbers, got {new}.", hint="leave the axes out of unreduced.")
     # setdefault: two threads that create the same type get one object
@@ -246,7 +255,7 @@ def array_type(
     return new
 
 
-def _are_added(dtype: Any) -> bool:
+def are_added(dtype: Any) -> bool:
     """Whether values of this dtype have sums, as booleans and random keys have not."""
     return not isinstance(dtype, ExtendedDType) and dtype.kind != "b"
 

@@ -1,19 +1,19 @@
-"""The axes of a mesh along which a value varies, as JAX's types of arrays tell them."""
+"""What each device of a mesh has of a value, as JAX's types of arrays tell it."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from ..base.errors import BadArgument
 from ..base.frozen_values import Value
 
 
 class ManualAxisType(Value):
-    """The axes of a mesh along which a value varies, in a program that each device executes: ``typeof(x).mat``.
+    """What each device of a mesh has of a value, in a program that each executes: ``typeof(x).mat``.
 
-    What a device has of a partial sum is a value that varies, so that no axis is ``unreduced`` or ``reduced``.
-    Raises: BadArgument: one is.
+    Along the ``varying`` axes it has a value of its own; along the ``unreduced`` ones a summand, of which only the sum
+    over the devices counts; along the ``reduced`` ones a copy, whose cotangent is such a summand; along the other axes
+    the value is the same on all devices, and so is its cotangent.
 
     >>> ManualAxisType(varying={"x"}).varying
     frozenset({'x'})
@@ -28,13 +28,7 @@ class ManualAxisType(Value):
         reduced: Iterable[Hashable] = frozenset(),
     ):
         super().__init__(frozenset(varying), frozenset(unreduced), frozenset(reduced))
-        if self.unreduced or self.reduced:
-            raise BadArgument(
-                f"ManualAxisType: within shard_map partial sums are values that vary, got "
-                f"unreduced={set(self.unreduced)}, reduced={set(self.reduced)}.",
-                hint="varying={...}; out_specs=P(unreduced={...}) says of a result that it is a partial sum.",
-            )
 
     def invarying(self, mesh: Any) -> frozenset[Hashable]:
         """The axes over which ``shard_map`` maps, in the mesh in force within it, along which the value is the same."""
-        return frozenset(mesh.manual_axes) - self.varying
+        return frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced

@@ -15,7 +15,7 @@ from ...effects.core.named_axes import Axis, Bound, SizedAxis
 from ...effects.core.operation import Operation
 from ...effects.core.varying import vary
 from ...effects.operations.foundations.shapes import reshape
-from ...effects.operations.foundations.sharding_constraint import reveal
+from ...effects.operations.foundations.sharding_constraint import hide, reveal
 from ...effects.operations.manipulation.slicing import axis_at
 from ...effects.programs.closure_conversion import close_all
 from ...effects.programs.program import interpret
@@ -30,7 +30,8 @@ class PlacedLanes(Batch):
     """``vmap`` whose lanes are sharded over the mesh axes ``placed``; ``ShardMap`` and sharding constraints inside keep
     to it.
 
-    Each of the devices along these axes executes a ``ShardMap`` on its own lanes.
+    Each of the devices along these axes executes a ``ShardMap`` on its own lanes; one that uses the axes, and one
+    without ``check_vma``, whose types do not tell, on all lanes.
     """
 
     __slots__ = ()
@@ -55,8 +56,8 @@ class PlacedLanes(Batch):
         try:
             STACK.set(self.outer)
             if isinstance(op, ShardMap):
-                if op.tracks and all([axis in op.axes for axis in over]):
-                    return self.divided(op, operands, over)
+                if {*over} <= {*op.axes}:
+                    return self.together(op, operands) if _uses(op, over) else self.divided(op, operands, over)
             else:
                 (x,) = operands
                 return self.box(x.dim, (op.of_placed_lanes(x.dim, self.placed, x.value),))  # type: ignore[attr-defined]
@@ -67,10 +68,9 @@ class PlacedLanes(Batch):
     def divided(self, op: ShardMap, operands: tuple[Any, ...], over: tuple[SizedAxis, ...]) -> Any:
         """A ``ShardMap`` over the mesh axes of the lanes around the ``ShardMap`` over the remaining axes.
 
-        Raises: BadArgument: the body names an axis of the lanes. ShapeMismatch: they cannot be divided.
+        Raises: ShapeMismatch: the lanes cannot be divided.
         """
         count = prod([size for _, size in over])
-        _need_free(op, over)
         if self.size % count:
             raise ShapeMismatch(
                 f"vmap: the lanes must be a multiple of {count}, divided over {self.placed}, got {self.size}."
@@ -101,10 +101,23 @@ class PlacedLanes(Batch):
             self.box(None, (y,)) if d is None else self.box(0, (self._joined(y),)) for y, d in zip(results, dims)
         ])
 
+    def together(self, op: ShardMap, operands: tuple[Any, ...]) -> Any:
+        """A ``ShardMap`` each of whose devices has all lanes."""
+        run = Batch(STACK.get(), self.size, self.axis_name)
+        boxes = [x if d is None else run.box(d, (hide(x),)) for d, (x,) in map(self.split, operands)]
+        with installed(run):
+            ys = perform(op, *boxes)
+        return tuple([
+            self.box(None, run.force(y, None)) if run.split(y)[0] is None
+            else self.box(0, (self._placed(*run.force(y, 0)),)) for y in ys
+        ])
+
     def _joined(self, y: Any) -> Any:
-        """The lanes that ``_pieces`` divided; along explicit axes types state how they are cut, and nothing of a lane.
-        """
-        z = reshape(y, (self.size, *y.type.shape[2:]))
+        """The lanes that ``_pieces`` divided."""
+        return self._placed(reshape(y, (self.size, *y.type.shape[2:])))
+
+    def _placed(self, z: Any) -> Any:
+        """Lanes along axis 0; along explicit axes types state how they are cut, and nothing of a lane."""
         if self.cut is None:
             return z
         return reveal(z, cut_over(self.cut.mesh, [*self.cut.spec, *[UNCONSTRAINED] * (len(z.type.shape) - 1)]))
@@ -129,16 +142,9 @@ class LanesOfOneDevice(Batch):
         return (y if mark is None else vary(y, y.type.varying | self.how),)
 
 
-def _need_free(op: ShardMap, over: tuple[SizedAxis, ...]) -> None:
-    """Check that a ``ShardMap`` does not use the mesh axes ``over``, along which the lanes are sharded.
-
-    Raises: BadArgument: a value is divided over one of the axes, or the body names it.
-    """
+def _uses(op: ShardMap, axes: tuple[SizedAxis, ...]) -> bool:
+    """Whether, as far as types tell, a ``ShardMap`` divides a value over one of the axes, or its body names it."""
     body = op.bodies[0]
-    used = {axis for t in (*body.in_types, *body.out_types) for axis in t.varying}
-    taken = [name for name, size in over if (name, size) in used or Axis(name) in body.effects]
-    if taken:
-        raise BadArgument(
-            f"vmap: a shard_map inside must leave the axes of spmd_axis_name alone, got one that uses {taken[0]!r}.",
-            hint="without spmd_axis_name, and where types state no cut of the lanes, every device has all of them.",
-        )
+    varying = [t.varying for t in (*body.in_types, *body.out_types)]
+    named = [Axis(name) in body.effects for name, _ in axes]
+    return not op.tracks or any(named) or not {*axes}.isdisjoint(frozenset().union(*varying))

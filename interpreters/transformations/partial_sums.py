@@ -69,10 +69,10 @@ def _has_parts(program: Program) -> bool:
 
 
 def _axes(t: ArrayType) -> SummedAxes:
-    """The axes along which values of this type are unreduced."""
+    """The axes along which values of this type are unreduced, but for those along which devices have summands."""
     if t.cut is None or not t.cut.unreduced:
         return ()
-    return tuple([name for name in t.cut.mesh.axis_names if name in t.cut.unreduced])
+    return tuple([name for name in t.cut.mesh.axis_names if name in t.cut.unreduced - t.manual])
 
 
 def _is_hidden(t: ArrayType) -> bool:
@@ -84,7 +84,8 @@ def _cut(t: ArrayType, axes: SummedAxes = ()) -> Any:
     if t.cut is None:
         return None
     entries = tuple(PartitionSpec(*entries_of(t)).restricted({*t.cut.mesh.axis_names}.difference(axes)))
-    return cut_over(t.cut.mesh, (*entries, axes) if axes else entries, reduced=t.cut.spec.reduced.difference(axes))
+    spec = t.cut.spec.without_sums({*axes} | (t.cut.unreduced - t.manual))
+    return cut_over(t.cut.mesh, (*entries, axes) if axes else entries, spec.unreduced, spec.reduced)
 
 
 def _type_of_parts(t: ArrayType) -> ArrayType:

@@ -18,7 +18,7 @@ from ...effects.core.varying import vary
 from ...effects.operations.collectives.collective import Punvary
 from ...effects.operations.elementwise.comparison import eq, select_n
 from ...effects.operations.foundations.shapes import broadcast_in_dim, reduce_sum, reshape
-from ...effects.operations.foundations.sharding_constraint import hide, reveal
+from ...effects.operations.foundations.sharding_constraint import hide, reveal, with_sums
 from ...effects.operations.manipulation.creation import iota
 from ...effects.operations.manipulation.rearranging import transpose
 from ...effects.operations.manipulation.slicing import index_in_dim
@@ -29,7 +29,7 @@ from ...effects.sharding.named_sharding import NamedSharding, cut_over
 from ...effects.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 from ...effects.sharding.sharding_rules import entries_of
 from ...effects.trees import pytrees
-from ...effects.types.array_type import ArrayType
+from ...effects.types.array_type import ArrayType, are_added
 from ..batching.divergent_devices import coherent
 from ..core.record import record
 from ..references.arguments import call_pure, positions_of, pure_of
@@ -121,21 +121,21 @@ def over_devices(
         specs = _specs_of(where, in_specs, args, over, axes)
         places = [i for i, spec in enumerate(specs) if spec is not None]
         arrays = [_with_rows(as_array(leaves[i]), specs[i], axes) for i in places]
-        rowed = {i: i in places and bool(spec.summed_axes) for i, spec in enumerate(specs)}
-        specs = [spec if spec is None else _of_rows(spec, axes) for spec in specs]
         xs, beyond = [*map(hide, arrays)], [_cut_beyond(x.type, axes) for x in arrays]
-        into = [_division(where, "in_specs", specs[i], axes, len(x.type.shape)) for i, x in zip(places, xs)]
+        into = [
+            _division(where, "in_specs", _of_rows(specs[i], axes), axes, len(x.type.shape))
+            for i, x in zip(places, xs)]
         out: list[Division] = []
         stated: list[NamedSharding | None] = []
         summed: list[PartitionSpec] = []
 
         def body(*values: Any) -> Any:
-            given = {i: reshape(x, x.type.shape[1:]) if rowed[i] else x for i, x in zip(places, values)}
+            given = {i: _without_row(x, specs[i], over, check_vma) for i, x in zip(places, values)}
             y = f(*pytrees.unflatten(tree, [given.get(i, leaf) for i, leaf in enumerate(leaves)]))
             ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
             asked = _flat_specs(f"{where} out_specs", out_specs, y)
             summed[:] = [PartitionSpec() if spec is None else spec for spec in asked]
-            ys = [reshape(y, (1, *y.type.shape)) if spec.summed_axes else y for y, spec in zip(ys, summed)]
+            ys = [_with_row(where, y, spec, axes, over, check_vma) for y, spec in zip(ys, summed)]
             kinds = [_of_rows(spec, axes) for spec in summed]
             out[:] = [_division(where, "out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(kinds, ys)]
             stated[:] = [leaf.type.cut for leaf in ys]
@@ -174,6 +174,34 @@ def _with_rows(x: Any, spec: PartitionSpec, axes: SizedAxes) -> Any:
         rows = select_n(broadcast_in_dim(first, rows.type.shape, (0,)), zeros_like(rows), rows)
     cut = x.type.cut
     return rows if cut is None else reveal(rows, cut_over(cut.mesh, tuple(_of_rows(cut.spec, axes))))
+
+
+def _without_row(x: Any, spec: PartitionSpec, mesh: Any, tracks: bool) -> Any:
+    """What a device has of an argument of this spec, of whose rows it has one."""
+    if not spec.summed_axes:
+        return x
+    y = reshape(x, x.type.shape[1:])
+    return with_sums(y, mesh, spec.unreduced | y.type.mat.unreduced, spec.reduced | y.type.mat.reduced) if tracks else y
+
+
+def _with_row(where: str, y: Any, spec: PartitionSpec, axes: SizedAxes, mesh: Any, tracks: bool) -> Any:
+    """What a device has of a result of this spec, as a row where that is summed, by its type a value of its own.
+
+    Raises: BadArgument: it is no partial sum, or no reduced copy, or by its type a partial sum and not by its spec.
+    """
+    names, mat = {name for name, _ in axes}, y.type.mat
+    varying = mat.varying if tracks else names
+    wrong = (spec.unreduced - mat.unreduced - varying, names & mat.unreduced - spec.unreduced,
+             spec.reduced & (mat.unreduced | varying & {*mesh.explicit_axes} if tracks else set()))
+    if any(wrong) or (spec.unreduced and not are_added(y.type.dtype)):
+        raise BadArgument(
+            f"{where}: out_specs must be as the type of a result states, got {spec} for {y.type}.",
+            hint="lax.pcast(x, axes, to='unreduced') makes values partial sums, of numbers, and lax.psum sums them.",
+        )
+    if tracks and y.type.cut is not None:
+        others = y.type.cut.spec.without_sums(names)
+        y = with_sums(y, mesh, others.unreduced, others.reduced)
+    return reshape(y, (1, *y.type.shape)) if spec.summed_axes else y
 
 
 def _without_rows(y: Any, spec: PartitionSpec, mesh: Any) -> Any:
@@ -299,17 +327,17 @@ def _cut_beyond(t: ArrayType, axes: SizedAxes) -> NamedSharding | None:
     """How a type states that values are cut along the axes that the body does not see; None: it does not."""
     if t.cut is None or t.cut.hides:
         return None
-    names = {name for name, _ in axes}
-    return cut_over(t.cut.mesh, t.cut.spec.restricted({*t.cut.mesh.axis_names} - names))
+    spec = t.cut.spec.restricted({*t.cut.mesh.axis_names} - {name for name, _ in axes})
+    return cut_over(t.cut.mesh, spec, t.mat.unreduced, t.mat.reduced)
 
 
 def _stated(y: Any, division: Division, mesh: Any, cut: NamedSharding | None, rest: Any) -> Any:
     """A result, whose type states its division along the explicit axes of the mesh, and the cut of its pieces along
     further ones; ``rest``: the entry where neither says one.
     """
-    entries = [rest] * len(division) if cut is None else cut.spec
-    return reveal(y, cut_over(mesh, [
-        (*[name for name, _ in dim], *entry_axes(entry)) or entry for dim, entry in zip(division, entries)]))
+    spec = PartitionSpec(*[rest] * len(division)) if cut is None else cut.spec
+    entries = [(*[name for name, _ in dim], *entry_axes(entry)) or entry for dim, entry in zip(division, spec)]
+    return reveal(y, cut_over(mesh, entries, spec.unreduced, spec.reduced))
 
 
 def divide(where: str, x: Any, division: Division, axes: SizedAxes) -> Any:
@@ -454,7 +482,7 @@ def _check_stated(where: str, x: Any, spec: Any, names: set[Hashable], mesh: Any
     if cut is not None and cut.hides:
         return
     fits = not spec.unreduced
-    if cut is not None:
+    if cut is not None and ({*cut.spec} - {None} or cut.spec.summed_axes - x.type.manual):
         _check_mesh(where, x, mesh)
         fits = cut.with_spec(spec).cut(len(cut.spec)) == cut.with_spec(cut.spec.restricted(names)).cut(len(cut.spec))
     if not fits:

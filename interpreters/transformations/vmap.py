@@ -64,7 +64,7 @@ def vmap(
         axis_name: the name of the axis in collectives.
         axis_size: its size, needed only where no argument is mapped.
         spmd_axis_name: an axis of a mesh, or several, over which the lanes are placed: ``with_sharding_constraint``
-            cuts them along it, and in ``shard_map`` each device along it has its own lanes.
+            cuts them along it, and in a ``shard_map`` that leaves it alone, by its types, each device has its own.
         group: whether a branch with a mapped index is executed on the lanes that take it alone, sorted by branch; an
             int: so many lanes at a time. By default all lanes execute all branches, and select.
         per_length: whether ``fun`` is called once for each distinct length of ragged arguments, whose lengths must be

@@ -35,7 +35,10 @@ def requested(where: str, sharding: Any) -> Any:
     mesh = _mesh_in_force()
     if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
         same = mesh is not None and mesh.shape_tuple == sharding.mesh.shape_tuple
-        return sharding.update(mesh=mesh.update(axis_types=sharding.mesh.axis_types)) if same else sharding
+        if not same:
+            return sharding
+        of_values = sharding.mesh.manual_axes  # in the types of values no axis is manual
+        return sharding.update(mesh=mesh if of_values else mesh.update(axis_types=sharding.mesh.axis_types))
     if isinstance(sharding, Sharding):
         return sharding
     if not isinstance(sharding, PartitionSpec):

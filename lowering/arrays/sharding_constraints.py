@@ -51,7 +51,11 @@ def _resharded(where: str, x: Any, shardings: Any, asserts: bool = False) -> Any
         cut = over_mesh(sharding)
         over(cut.mesh)  # later calls must check their arguments' devices
         value = as_array(leaf)
-        shape = value.type.shape
+        shape, mat = value.type.shape, value.type.mat
+        if mat.unreduced or mat.reduced:  # what each device has remains so
+            spec = cut.spec
+            cut = cut.with_spec(
+                spec.update(unreduced=spec.unreduced | mat.unreduced, reduced=spec.reduced | mat.reduced))
         of_equal_parts = cut if current() is BASE or len(cut.spec) > len(shape) else cut.cut(len(shape))
         if of_equal_parts is not None:
             of_equal_parts.check_fit(where, partial(leaf_name, "x", x, i), shape)
@@ -73,8 +77,22 @@ LaterLayers.resharded = staticmethod(_resharded)
 
 
 def hidden(tree: Any) -> Any:
-    """A tree with its arrays hidden: their types leave it to the compiler how they are cut."""
-    return pytrees.map(lambda x: hide(x) if isinstance(x, Array) else x, tree)
+    """A tree with its arrays hidden: their types leave it to the compiler how they are cut.
+
+    Raises: ShardingTypeError: the devices that a ``shard_map`` maps over have partial sums of one.
+    """
+
+    def of_type(x: Any) -> Any:
+        if not isinstance(x, Array):
+            return x
+        if x.type.mat.unreduced:
+            raise ShardingTypeError(
+                f"out_sharding: what devices have partial sums of must be summed before, got {x.type}.",
+                hint="lax.psum(x, axes), or hx.reshard(y, out_sharding) of the result.",
+            )
+        return hide(x)
+
+    return pytrees.map(of_type, tree)
 
 
 def left_to(mesh: AbstractMesh, tree: Any) -> Any:

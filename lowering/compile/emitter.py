@@ -467,7 +467,8 @@ class Emitter:
         """The value, cut so; itself where that says nothing."""
         cut = self.cuts.get((sharding, x.type))
         if cut is None:
-            nothing = sharding.mesh.size == 1 or {*sharding.spec} == {UNCONSTRAINED}
+            of_devices = sharding.spec.summed_axes & x.type.manual and not sharding.spec.axes
+            nothing = of_devices or sharding.mesh.size == 1 or {*sharding.spec} == {UNCONSTRAINED}
             cut = "" if nothing else f"{self.sharding(sharding, x.type)} : {tensor(x.type)}"
             self.cuts[sharding, x.type] = cut
         return self.new(f"sdy.sharding_constraint {x.name} {cut}", x.type) if cut else x

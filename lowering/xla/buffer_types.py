@@ -197,14 +197,15 @@ def hlo_sharding(named: NamedSharding, rank: int) -> Any:
 def chosen_sharding(
     made: Any, rank: int, entries: int, meshes: Sequence[Mesh], known: Sequence[BufferSharding], memory_kind: str
 ) -> BufferSharding:
-    """The sharding that XLA chose for a result, in the words of one of ``known``, else of the meshes.
+    """The sharding that XLA chose for a result, a whole value, in the words of one of ``known``, else of the meshes.
 
     Over explicit axes its spec has as many ``entries`` as that of the type.
     """
     tiles = xc.HloSharding.replicate() if made is None else xc.HloSharding.from_proto(made)
     for where in known:
         if where._hlo_sharding == tiles and len(where.named.spec) <= rank:
-            return sharding_over(_spelled(where.named.with_memory_kind(memory_kind), entries), rank)
+            named = where.named.update(spec=tuple(where.named.spec), memory_kind=memory_kind)
+            return sharding_over(_spelled(named, entries), rank)
     found = in_words_of_meshes(tiles, rank, meshes).with_memory_kind(memory_kind)
     return sharding_over(_spelled(found, entries), rank)
 

@@ -232,7 +232,7 @@ def _gather(buffer: Buffer, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[An
     """The elements of an array that is sharded over several devices, copied together from its shards."""
     array = np.empty(shape, dtype)
     indices = named_sharding(buffer).addressable_devices_indices_map(shape)  # type: ignore[union-attr]
-    for index, part in zip(indices.values(), parts_of(buffer)):
+    for index, part in reversed([*zip(indices.values(), parts_of(buffer))]):  # the first of several of a part counts
         array[index] = to_numpy(part, dtype, array[index].shape)
     return array
 

@@ -108,8 +108,6 @@ REFUSED = {
     "must name axes of the mesh": [lambda: hx.vmap(constrained, spmd_axis_name="z")(X)],
     "the lanes must be a multiple of": [
         lambda: hx.vmap(over_devices(lambda x: x, P()), spmd_axis_name="a")(X[:3])],
-    "must leave the axes of spmd_axis_name alone": [
-        lambda: hx.vmap(over_devices(lambda x: x, P("a")), spmd_axis_name="a")(X.reshape(4, 2))],
     "group moves them": [lambda: hx.vmap(lambda x: x, spmd_axis_name="a", group=True)(X)],
     "have no equal parts for the devices": [lambda: ragged(spmd_axis_name="a")],
     "have no chunks of one type": [lambda: ragged(group=True)],

@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...base.errors import ShardingTypeError
 from ...base.stack import perform
 from ...core import columns
 from ...core.arrays import scalar
@@ -36,7 +37,7 @@ from ...core.columns import COLLECTIVE, data_movement, linear, per_operand
 from ...core.named_axes import Axis, SizedAxis, tracked
 from ...core.operation import Operation, operation
 from ...core.varying import LaneOperations, vary
-from ...sharding.sharding_rules import alike
+from ...sharding.sharding_rules import Sums, alike, shown
 from ...types.array_type import array_type
 from ...types.dtype_families import ANY_FLOATING, COMPLEX, ExtendedDType
 from ...types.dtypes import int32, itemsize_bits
@@ -88,6 +89,7 @@ class Collective(Operation):
     meets: ClassVar[bool] = True  # lanes receive other lanes' values
     meets_all: ClassVar[bool] = False  # all devices of the mesh execute it together, not each group separately
     makes_equal: ClassVar[bool] = False  # without groups all lanes get the same result
+    adds: ClassVar[bool] = False  # without groups it sums the lanes' values, so that of summands the result is whole
     unit: ClassVar[Callable[[Any], Any]] = lambda dtype: 0  # pads the smaller groups, where groups differ in size
     axes: tuple[SizedAxis, ...]
     groups: Groups | None = None
@@ -114,6 +116,16 @@ class Collective(Operation):
 
     def varies(self, operands: frozenset[SizedAxis]) -> frozenset[SizedAxis]:
         return operands - frozenset(self.axes) if self.makes_equal and self.groups is None else operands
+
+    def sums(self, types: Sequence[Any]) -> Sums:
+        names = frozenset(self.axis_names).intersection(*[t.manual for t in types])
+        ends = self.adds and self.groups is None
+        if any([names & (t.mat.reduced if ends else t.mat.reduced | t.mat.unreduced) for t in types]):
+            raise ShardingTypeError(
+                f"{self.name}: along its axes an operand must vary, got {shown(types)}.",
+                hint="lax.psum sums what is unreduced; lax.pcast(x, axes, to='varying') takes copies as values.",
+            )
+        return super().sums([t.cut_by(t.cut and t.cut.with_spec(t.cut.spec.without_sums(names))) for t in types])
 
     @property
     def needs_all_lanes(self) -> bool:
@@ -265,6 +277,7 @@ class Psum(LaneReduction):
     groups: Groups | None = None
     reduce = reduce_sum
     repeat = _times
+    adds = True
     dtypes = ReduceSum.dtypes
     lower = reduction("add")
     jvp = linear
@@ -373,6 +386,7 @@ class PsumScatter(Collective):
     groups: Groups | None
     dims: tuple[int, ...]
     reads_dims = True
+    adds = True
     dtypes = ReduceSum.dtypes
 
     def result_type(op, x):

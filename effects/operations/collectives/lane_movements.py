@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from math import prod
 from typing import Any
 
 from ...base.errors import BadArgument, ShapeMismatch, need_one_of
-from ...base.stack import perform
+from ...base.stack import current, perform
 from ...core.arrays import as_array
 from ...core.named_axes import SizedAxis, axis_tuple, bound_axes, tracked
 from ...core.varying import vary
-from ...trees.pytrees import leaves
+from ...sharding.partition_spec import PartitionSpec
 from ...trees.pytrees import map as tree_map
+from ...types.array_type import are_added
 from ...types.dtypes import int32, is_bool
 from ..elementwise.conversion import convert
 from ..foundations.shapes import canonical_axis, move_axis, reshape, zeros
+from ..foundations.sharding_constraint import with_sums
 from ..indexing.scatter_functions import index_take
 from ..manipulation.rearranging import transpose
 from .collective import AllGather, AllToAll, Pbroadcast, Ppermute, PsumScatter, Punvary, collect
@@ -91,6 +93,8 @@ def all_gather(
         d = canonical_axis(axis, len(shape) + (not tiled), "all_gather")
         y = collect(AllGather(axes, groups, _dims(axes, groups, d)), y)
         y = reshape(y, (*shape[:d], size * (shape[d] if tiled else 1), *shape[d + tiled :]))
+        if to == "reduced":
+            return _as_state(y, tracked(axes), to)
         equal = tuple([at for at in axes if to == "invarying" and at in y.type.varying])
         return perform(Punvary(equal), y) if equal else y
 
@@ -217,34 +221,55 @@ def pgather(src: Any, idx: Any, axes: Any) -> Any:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """``x`` as a value that varies along the named axes of a mesh, on every leaf.
+    """``x`` as what its type says that devices have of it along the named axes of a mesh, on every leaf.
 
-    Each device has a copy; the cotangent is the sum of the copies' cotangents. Operations cast their operands
-    themselves; this is needed where types must agree, as for the initial carry of a loop.
+    The elements that a device has stay the same. Operations cast their operands to varying ones themselves; this is
+    needed where types must agree, as for the initial carry of a loop, and for partial sums. Of these types tell along
+    explicit axes of the mesh alone.
 
     Args:
-        to: "varying"; "reduced", which is the same; or "unreduced", of what varies: the devices have partial sums, as
-            ``out_specs=P(unreduced={axis})`` says of a result. Within ``shard_map`` both are values that vary.
-    Raises: BadArgument: another ``to``, or an unreduced value does not vary. UnboundAxis: nothing binds a name.
+        to: "varying": each device has a value of its own, of what is the same on all of them a copy, whose cotangents
+            are summed. "reduced": each has a copy, whose cotangent remains a summand. "unreduced", of what varies: each
+            has a summand, of which the sum counts, so that none but linear operations take it; ``psum`` sums.
+    Raises: BadArgument: another ``to``, or ``x`` is not so. UnboundAxis: nothing binds a name.
     """
-    need_one_of("pcast: to", to, ("varying", "reduced", "unreduced"))
+    need_one_of("pcast: to", to, tuple(_CASTS))
     axes = tracked(bound_axes("pcast", axis_name))
-    if to == "unreduced":
-        for leaf in map(as_array, leaves(x)):
-            if not axes <= leaf.type.varying:
-                raise BadArgument(
-                    f"pcast: partial sums are values that vary along {axis_name!r}, got {leaf.type}.",
-                    hint="a value that is the same on all devices is a whole sum.",
-                )
-    return _cast("pcast", x, axis_name)
+    names = {name for name, _ in axes}
+
+    def cast(leaf: Any) -> Any:
+        y = as_array(leaf)
+        if to == "unreduced" and not are_added(y.type.dtype):
+            raise BadArgument(f"pcast: partial sums must be of numbers, got {y.type}.", hint="convert it before.")
+        needed, fits = _CASTS[to]
+        if not fits(y.type, names):
+            raise BadArgument(
+                f"pcast: along {axis_name!r} what becomes {to} must {needed}, got {y.type}.",
+                hint="psum makes partial sums a value that is the same on all devices; such a one is a whole sum.",
+            )
+        return _as_state(y, axes, to)
+
+    return tree_map(cast, x)
+
+
+_CASTS: dict[str, tuple[str, Callable[[Any, set[Hashable]], Any]]] = {
+    "varying": ("be no partial sum", lambda t, names: not names & t.mat.unreduced),
+    "unreduced": ("vary", lambda t, names: names <= t.manual - t.mat.reduced),
+    "reduced": ("be the same on all devices", lambda t, names: not names & (t.manual - t.mat.reduced)),
+}
+
+
+def _as_state(x: Any, axes: frozenset[SizedAxis], to: str) -> Any:
+    """``x``, of which each device has what it has now, as ``pcast`` says; nothing is checked."""
+    if not axes:
+        return x
+    y, names = vary(x, axes), frozenset([name for name, _ in axes])
+    spec = (PartitionSpec() if y.type.cut is None else y.type.cut.spec).without_sums(names)
+    sums = {kind: getattr(spec, kind) | (names if to == kind else frozenset()) for kind in ("unreduced", "reduced")}
+    return with_sums(y, next(at.mesh for at in current().scope if at.mesh is not None), **sums)
 
 
 def pvary(x: Any, axis_name: Any) -> Any:
     """``pcast(x, axis_name, to="varying")``."""
-    return _cast("pvary", x, axis_name)
-
-
-def _cast(where: str, x: Any, axis_name: Any) -> Any:
-    """``pcast(x, axis_name, to="varying")``; ``where`` names the function in errors."""
-    axes = tracked(bound_axes(where, axis_name))
+    axes = tracked(bound_axes("pvary", axis_name))
     return tree_map(lambda leaf: vary(as_array(leaf), axes), x)

@@ -17,8 +17,9 @@ from ...base.stack import current, perform
 from ...core.arrays import ConcreteArray, concrete
 from ...core.columns import data_movement, linear
 from ...core.operation import operation
-from ...sharding.named_sharding import NamedSharding
+from ...sharding.named_sharding import NamedSharding, cut_over
 from ...sharding.partition_spec import UNCONSTRAINED
+from ...sharding.sharding_rules import entries_of
 from ...types.array_type import ArrayType
 
 
@@ -36,7 +37,7 @@ class ShardingConstraint:
     def result_type(op, x):
         taken = {axis for binding in current().scope if binding.mesh is not None for axis, _ in binding.axes}
         spec = op.sharding.spec
-        found = [axis for axis in (*spec.axes, *spec.summed_axes) if axis in taken]
+        found = [axis for axis in (*spec.axes, *(spec.summed_axes - x.manual)) if axis in taken]
         if found:
             raise BadArgument(
                 f"with_sharding_constraint: inside of shard_map over {found[0]!r} a value has no parts along it, "
@@ -81,6 +82,22 @@ def reveal(x: Any, cut: NamedSharding | None) -> Any:
     if type(x) is ConcreteArray and cut is not None and cut.hides and not (before and before.unreduced):
         return concrete(x.type.cut_by(cut), x._value, x._buffer)
     return perform(ShardingConstraint(cut or before.with_spec([None] * len(x.type.shape))), x)
+
+
+def with_sums(x: Any, mesh: Any, unreduced: Iterable[Any], reduced: Iterable[Any]) -> Any:
+    """The value, whose type says that it is unreduced and reduced along these explicit axes of the mesh alone; itself
+    where it is hidden.
+    """
+    hides = x.type.cut is not None and x.type.cut.hides
+    return x if hides else reveal(x, cut_over(mesh, entries_of(x.type), unreduced, reduced))
+
+
+def cut_alike(x: Any, t: ArrayType) -> Any:
+    """The value cut as a type says, except that within ``shard_map`` it remains what each device has of it."""
+    if t.cut is None or not t.cut.spec.summed_axes & t.manual:
+        return reveal(x, t.cut)
+    spec, mat = t.cut.spec.without_sums(t.manual), x.type.mat
+    return reveal(x, cut_over(t.cut.mesh, spec, spec.unreduced | mat.unreduced, spec.reduced | mat.reduced))
 
 
 def hide(x: Any) -> Any:

@@ -26,7 +26,7 @@ from ...effects.operations.elementwise.comparison import select_n
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.operations.foundations import shapes
 from ...effects.operations.foundations.shapes import canonical_axis
-from ...effects.operations.foundations.sharding_constraint import reveal
+from ...effects.operations.foundations.sharding_constraint import cut_alike
 from ...effects.operations.indexing import gather_scatter
 from ...effects.operations.indexing.dynamic_slicing import DynamicUpdateSlice
 from ...effects.operations.indexing.gather_windows import ScatterDimensionNumbers
@@ -289,7 +289,7 @@ def _replaced(x: Any, starts: tuple[int, ...], sizes: tuple[int, ...], values: A
     if sizes == x.type.shape:
         return new
     wide = INT32 if all([fits(a, 2**31 - 1) for a in starts]) else INT64
-    return perform(_write, x, reveal(new, old.type.cut), *[convert(a, wide) for a in starts])
+    return perform(_write, x, cut_alike(new, old.type), *[convert(a, wide) for a in starts])
 
 
 class IndexUpdateRef:

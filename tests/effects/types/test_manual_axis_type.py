@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors, lax
-from handlax.sharding import ManualAxisType, PartitionSpec
+from handlax import lax
+from handlax.sharding import ManualAxisType, NamedSharding, PartitionSpec
 
 
 def test_types_tell_along_which_axes_a_value_varies():
@@ -39,7 +39,34 @@ def test_axes_without_an_order_are_refused(collective, axes):
         hx.vmap(lambda x: collective(x, axes), axis_name="i")(np.ones(2))
 
 
-@pytest.mark.parametrize("partial", ["unreduced", "reduced"])
-def test_partial_sums_are_values_that_vary(partial):
-    with pytest.raises(errors.BadArgument, match=r"values that vary, got .*\{'i'\}"):
-        ManualAxisType(**{partial: {"i"}})
+def test_summands_and_reduced_copies_are_no_values_that_vary():
+    mesh = hx.make_mesh((2, 2), ("i", "j"))
+    seen = []
+
+    def f(x):
+        u, r = lax.pcast(x, "i", to="unreduced"), lax.pcast(lax.psum(x, "i"), "i", to="reduced")
+        seen.extend([(hx.typeof(y).mat, hx.typeof(y).vma) for y in (u, r)])
+        assert {hx.typeof(y).mat.invarying(hx.sharding.get_abstract_mesh()) for y in (u, r)} == {frozenset()}
+        return lax.psum(u, ("i", "j"))
+
+    with hx.set_mesh(mesh):
+        hx.shard_map(f, in_specs=PartitionSpec(("i", "j")), out_specs=PartitionSpec())(np.ones(4))
+    assert seen == [
+        (ManualAxisType(varying={"j"}, unreduced={"i"}), {"j"}), (ManualAxisType(varying={"j"}, reduced={"i"}), {"j"})]
+
+
+def test_shardings_of_types_are_over_the_mesh_in_force():
+    mesh = hx.make_mesh((2, 2), ("i", "j"))
+
+    def f(x):
+        t = hx.typeof(x)
+        assert t.sharding == NamedSharding(hx.sharding.get_abstract_mesh(), PartitionSpec(None, "j"))
+        kinds = hx.sharding.AxisType
+        assert t.sharding.mesh.axis_types == (kinds.Manual, kinds.Explicit)
+        assert hx.ShapeDtypeStruct(x.shape, x.dtype, sharding=t.sharding).sharding.spec == t.sharding.spec
+        return hx.reshard(hx.reshard(x, PartitionSpec("j")), t.sharding) + x
+
+    x = hx.device_put(np.ones((4, 4)), NamedSharding(mesh, PartitionSpec("i", "j")))
+    for spec in PartitionSpec("i"), PartitionSpec("i", None):
+        y = hx.jit(hx.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec, axis_names={"i"}))(x)
+        assert str(y.type) == "f64[4@i,4@j]" and y.tolist() == np.full((4, 4), 2.0).tolist()

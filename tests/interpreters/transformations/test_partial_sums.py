@@ -316,7 +316,7 @@ def test_carries_and_arguments_are_of_one_type():
             hx.shard_map(lambda x: x, in_specs=P(unreduced={"a"}), out_specs=P())(whole)
         with pytest.raises(ShardingTypeError, match="in_specs must be as"):
             hx.shard_map(lambda x: x, in_specs=P(), out_specs=P())(u)
-        with pytest.raises(BadArgument, match="values that vary along 'a', got"):
+        with pytest.raises(BadArgument, match="what becomes unreduced must vary, got f"):
             hx.shard_map(lambda x: lax.pcast(x, "a", to="unreduced"), in_specs=P(), out_specs=P(unreduced={"a"}))(whole)
     automatic = hx.make_mesh((2,), ("a",), (AxisType.Auto,), devices=CPUS[:2])
     with pytest.raises(BadArgument, match="the compiler sums"):
@@ -344,3 +344,143 @@ def test_shard_map_takes_and_gives_parts():
         assert each(r).tolist() == [*(3 * v).tolist()] * 2 and not communicates(each, r)
         ct = hx.grad(lambda r: each(r).sum())(r)
         assert str(ct.type) == "f32[8]{U:a}" and ct.tolist() == [6.0] * 8
+
+
+# Within shard_map, each device has its summand
+
+ADDS_A_NUMBER = {"number", "where", "pad", "set", "number of sums", "element", "set rows"}
+
+
+def summands(x, to="unreduced"):
+    return lax.pcast(x, "a", to=to)
+
+
+def on_devices(f, *specs, out=None):
+    return hx.shard_map(f, in_specs=specs, out_specs=out)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_operations_take_summands_unless_they_add_a_number(name):
+    f = lambda x, w: lax.psum(LINEAR[name](summands(x @ w)), "a")
+    with hx.set_mesh(MESH):
+        x, w = put(M, None, "a"), put(N, "a")
+        mapped = on_devices(f, P(None, "a"), P("a"))
+        if name in ADDS_A_NUMBER:
+            with pytest.raises(ShardingTypeError, match="must be linear in its summands along 'a'"):
+                mapped(x, w)
+            return
+        wanted = lambda x, w: LINEAR[name](hnp.asarray(x) @ w)
+        close(hx.jit(mapped)(x, w), wanted(M, N))
+        loss = lambda f: lambda x, w: hnp.sum(hnp.sin(f(x, w)))
+        for y, z in zip(hx.jit(hx.grad(loss(mapped), (0, 1)))(x, w), hx.grad(loss(wanted), (0, 1))(M, N)):
+            close(y, z)
+
+
+def _beside(s):
+    """What becomes of summands ``u`` and a value ``s``, whole, or a reduced copy."""
+    return lambda u, r: (s(r) * u, s(r) @ hnp.ones((8, 8), "f") @ u, -s(r) * u / 2.0)
+
+
+@pytest.mark.parametrize("to", ["unreduced", "reduced", "whole"])
+@pytest.mark.parametrize("jitted", [True, False])
+def test_whole_values_and_reduced_copies_stand_beside_summands(to, jitted):
+    state = {"whole": lambda r: r, "reduced": lambda r: summands(r, "reduced"), "unreduced": None}[to]
+
+    def f(x, w, r):
+        u = summands(x @ w)
+        ys = _beside(state)(u, r) if state else (r[0, 0] * u, u + u)
+        assert {str(hx.typeof(y)) for y in ys} == {"f32[8,8]{a:2,U:a}"}
+        return sum([lax.psum(y, "a") for y in ys])
+
+    def wanted(x, w, r):
+        u = x @ w
+        return sum(_beside(lambda r: r)(u, r) if state else (r[0, 0] * u, u + u))
+
+    with hx.set_mesh(MESH):
+        args = put(M, None, "a"), put(N, "a"), put(M @ N)
+        mapped = on_devices(f, P(None, "a"), P("a"), P())
+        loss = lambda f: lambda *xs: hnp.sum(hnp.sin(f(*xs)))
+        grad = hx.grad(loss(mapped), (0, 1, 2))
+        close(mapped(*args), wanted(M, N, M @ N))
+        cotangents = (hx.jit(grad) if jitted else grad)(*args)
+        for y, z, given in zip(cotangents, hx.grad(loss(wanted), (0, 1, 2))(M, N, M @ N), args):
+            assert y.type is given.type
+            close(y, z)
+
+
+def test_reduced_copies_vary_beside_values_that_do_and_their_cotangents_are_summands():
+    def f(x, r):
+        assert [str(hx.typeof(y)) for y in (r, 2.0 * r, r * r, r[:, :2] * x)] == [
+            "f32[8,4]{a:2,R:a}", "f32[8,4]{a:2,R:a}", "f32[8,4]{a:2,R:a}", "f32[8,2]{a:2}"]
+        ct = hx.grad(lambda r: hnp.sum(hnp.sin(r)))(r)
+        assert str(hx.typeof(ct)) == "f32[8,4]{a:2,U:a}"
+        return lax.psum(hnp.sin(r[:, :2]) * x, "a") + lax.psum(lax.pcast(r, "a", to="varying")[:, :2], "a")
+
+    with hx.set_mesh(MESH):
+        x, r = put(M, None, "a"), put(M, reduced={"a"})
+        mapped = on_devices(f, P(None, "a"), P(reduced={"a"}))
+        y, back = hx.jit(hx.value_and_grad(lambda *xs: hnp.sum(mapped(*xs)), (0, 1)))(x, r)
+        wanted = lambda x, r: hnp.sum(hnp.sin(r[:, :2]) * (x[:, :2] + x[:, 2:]) + 2 * r[:, :2])
+        z, both = hx.value_and_grad(wanted, (0, 1))(M, M)
+        assert [str(ct.type) for ct in back] == ["f32[8,4@a]", "f32[8,4]{U:a}"]
+        close(y, z)
+        for ct, whole in zip(back, both):
+            close(ct, whole)
+
+
+def test_maps_inside_and_programs_of_summands():
+    def f(x):
+        u = summands(x)
+        whole = hx.shard_map(lambda u: 2.0 * u, in_specs=P("b"), out_specs=P("b"), axis_names={"b"})(u)
+        assert str(hx.typeof(whole)) == "f32[8@b,2]{a:2,U:a}" and hx.typeof(hx.reshard(whole, P())) is hx.typeof(u)
+        with pytest.raises(ShardingTypeError, match="partial sums of must be summed before"):
+            hnp.einsum("ij,jk->ik", u, u.T * 0, out_sharding=P(unreduced={"b"}))
+        return lax.psum(hx.reshard(whole, P()), "a"), lax.psum_scatter(u, "a", tiled=True)
+
+    with hx.set_mesh(MESH):
+        x = put(M, None, "a")
+        mapped = hx.shard_map(f, out_specs=(P(), P("a")), axis_names={"a"})
+        y, parts = hx.jit(mapped)(x)
+        close(y, 2 * (M[:, :2] + M[:, 2:]))
+        close(parts, M[:, :2] + M[:, 2:])
+        program = hx.make_program(mapped)(x)
+        assert "{a:2,U:a}" in str(program) and str(hx.parse_program(str(program)).unwrap()) == str(program)
+        assert pickle.loads(pickle.dumps(program)) == program
+
+
+@pytest.mark.parametrize(("f", "spec", "error", "message"), [
+    (lambda x: hnp.sin(summands(x)), P(unreduced={"a"}), ShardingTypeError, "sin: it must be linear in its summands"),
+    (lambda x: summands(x) * x, P(unreduced={"a"}), ShardingTypeError, "other operands equal on all devices"),
+    (lambda x: summands(x) + x.sum(), P(unreduced={"a"}), ShardingTypeError, "add: it must be linear"),
+    (lambda x: lax.all_gather(summands(x), "a"), P("a"), ShardingTypeError, "all_gather: along its axes an operand"),
+    (lambda x: lax.pmax(summands(x), "a"), P(), ShardingTypeError, "pmax: along its axes an operand must vary"),
+    (lambda x: lax.psum(summands(x), "a", axis_index_groups=[[0], [1]]), P("a"), ShardingTypeError, "psum: along"),
+    (lambda x: lax.psum(summands(lax.psum(x, "a"), "reduced"), "a"), P(), ShardingTypeError, "psum: along its axes"),
+    (lambda x: summands(x, "reduced"), P(), BadArgument, "becomes reduced must be the same on all devices"),
+    (lambda x: summands(summands(x), "varying"), P("a"), BadArgument, "becomes varying must be no partial sum"),
+    (lambda x: summands(x > 0), P(unreduced={"a"}), BadArgument, "pcast: partial sums must be of numbers, got bool"),
+    (lambda x: x > 0, P(unreduced={"a"}), BadArgument, "out_specs must be as the type of a result states"),
+    (summands, P(), BadArgument, "got P() for f32[8,2]{a:2,U:a}"),
+    (summands, P("a"), BadArgument, "got P('a',) for f32[8,2]{a:2,U:a}"),
+    (lambda x: x, P(reduced={"a"}), BadArgument, "got P(reduced={'a'}) for f32[8,2]{a:2}"),
+    (lambda x: lax.psum(x, "a"), P(unreduced={"a"}), BadArgument, "got P(unreduced={'a'}) for f32[8,2]."),
+])
+def test_what_summands_and_copies_are_not_is_refused(f, spec, error, message):
+    with hx.set_mesh(MESH), pytest.raises(error) as raised:
+        on_devices(f, P(None, "a"), out=spec)(put(M, None, "a"))
+    assert message in str(raised.value) and raised.value.hint
+
+
+def test_booleans_are_refused_on_automatic_axes_too():
+    mesh = hx.make_mesh((2,), ("a",), (AxisType.Auto,), devices=CPUS[:2])
+    with hx.set_mesh(mesh), pytest.raises(BadArgument, match="partial sums must be of numbers, got bool"):
+        on_devices(lambda x: summands(x > 0), P("a"), out=P(unreduced={"a"}))(M)
+
+
+def test_results_of_partial_sums_are_whole():
+    with hx.set_mesh(MESHES["2"]):
+        total = on_devices(lambda u: lax.psum(u, "a"), P(unreduced={"a"}))
+        y = hx.jit(total)(resharded(M, unreduced={"a"}))
+        assert y.sharding.spec == P(None, None)
+        for shard in y.addressable_shards:
+            close(shard.data, M)

@@ -193,6 +193,13 @@ def test_without_types_a_derivative_inside_is_each_device_s_own():
     check(each, np.concatenate([own(W, x) for x in X[:, None]]), W, X)
 
 
+@pytest.mark.parametrize("around", [lambda f: f, hx.jit])
+def test_without_types_the_first_device_s_result_counts(around):
+    y = around(over(lambda x: 2 * x, P(BOTH), P(), check_vma=False))(X)
+    np.testing.assert_array_equal(y, 2 * X[:1])
+    np.testing.assert_array_equal(y.addressable_shards[7].data, 2 * X[7:])
+
+
 @pytest.mark.parametrize(
     "name", ["gather", "scatter", "exchange", "ring", "broadcast", "groups", "prefixes", "pprod", "pmean"]
 )
