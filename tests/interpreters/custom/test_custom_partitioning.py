@@ -316,6 +316,7 @@ MISTAKES = {
     "no function": (lambda m, a, r: (m, 3, r.sharding, (r.sharding,)), errors.NotAFunction, "partition"),
     "a spec": (lambda m, a, r: (m, lax.sin, P("a"), (r.sharding,)), errors.BadArgument,
                "a NamedSharding for each of the results, .*got"),
+    "a list": (lambda m, a, r: (m, lax.sin, r.sharding, [r.sharding]), errors.BadArgument, "each of the arguments"),
     "two": (lambda m, a, r: (m, lax.sin, r.sharding, (r.sharding,) * 2), errors.BadArgument, "arguments, .*got"),
     "shape": (lambda m, a, r: (m, lambda x: x[:1], r.sharding, (r.sharding,)), errors.ShapeMismatch,
               r"the parts of the results, f32\[4,8\], got f32\[1,8\]"),
