@@ -145,11 +145,14 @@ def test_a_handler_of_what_the_body_performs_is_in_force():
 
 
 def test_custom_rules_inside_of_the_body_leave_it_divided():
-    relu, x = elementwise(hx.nn.relu), put(X - 5, "a", "b")
-    assert is_divided(relu, x) and is_divided(lambda x: relu(relu(x)), x)
-    assert hx.jit(relu)(x).sharding.spec == P("a", "b")
-    slopes = hx.jit(hx.grad(lambda x: relu(x).sum()))(x)
-    np.testing.assert_array_equal(slopes, hx.grad(lambda x: hx.nn.relu(x).sum())(X - 5))
+    asked, x = [], put(X, "a", "b")
+    square = hx.custom_jvp(lambda x: asked.append(x.shape) or x * x)
+    square.defjvp(lambda primals, tangents: (square(*primals), 3 * tangents[0]))
+    divided = elementwise(lambda x: square(x))
+    y = hx.jit(divided)(x)
+    np.testing.assert_array_equal(y, X * X)
+    assert asked == [(16, 8), (4, 4)], "the body, and the part of a device"
+    np.testing.assert_array_equal(hx.jit(hx.grad(lambda x: divided(x).sum()))(x), np.full_like(X, 3))
 
 
 def test_on_one_device_eagerly_and_in_shard_map_it_is_the_body():
