@@ -1,7 +1,9 @@
 """A function that its user divides: its values are those of its body, and each device executes what partition says."""
 
+import gc
 import re
 import threading
+import weakref
 from functools import partial
 
 import numpy as np
@@ -296,6 +298,21 @@ def test_two_threads_compile_at_once():
         thread.join(60)
     for scale in (2, 3):
         np.testing.assert_array_equal(results[scale], scale * X)
+
+
+def test_what_partition_holds_is_kept_by_its_users_alone():
+    data = np.full(8, 2.0, "float32")
+    held = weakref.ref(data)
+
+    def partition(mesh, args, result, data=data):
+        return mesh, lambda x: x * data[0], args[0].sharding, (args[0].sharding,)
+
+    f = custom_partitioning(lambda x: 2 * x)
+    f.def_partition(partition, sharding_rule="i j -> i j")
+    np.testing.assert_array_equal(hx.jit(f)(put(X, "a")), 2 * X)
+    del f, partition, data
+    gc.collect()
+    assert held() is None
 
 
 def test_settings_in_force_hold_for_the_function_of_a_part():
