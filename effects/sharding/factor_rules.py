@@ -56,14 +56,14 @@ class ArrayMapping(tuple[str | CompoundFactor, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, *dimensions: str | CompoundFactor) -> ArrayMapping:
-        for d, dimension in enumerate(dimensions):
+    def __new__(cls, *dim_mappings: str | CompoundFactor) -> ArrayMapping:
+        for d, dimension in enumerate(dim_mappings):
             if isinstance(dimension, str) and _BATCHING.fullmatch(dimension):
                 if d:
-                    raise BadArgument(f"ArrayMapping: only the first dimensions may be unnamed, got {dimensions}.")
+                    raise BadArgument(f"ArrayMapping: only the first dimensions may be unnamed, got {dim_mappings}.")
             elif not isinstance(dimension, CompoundFactor):
                 _need_factor("ArrayMapping", dimension)
-        return super().__new__(cls, dimensions)
+        return super().__new__(cls, dim_mappings)
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         return tuple(self)
@@ -148,7 +148,7 @@ def _check_kinds(kinds: Mapping[str, Any], known: set[str]) -> None:
                                   f"{', '.join(sorted(known))}, got {factor!r}.")
     for factor, count in Counter([factor for factors in kinds.values() for factor in factors]).items():
         if count > 1:
-            raise BadArgument(f"sharding_rule: a factor must be named once among the kinds, got {factor!r} {count} times.")
+            raise BadArgument(f"sharding_rule: a factor must be of one kind, once, got {factor!r} {count} times.")
 
 
 def parse_rule(rule: Any, **options: Any) -> SdyShardingRule:

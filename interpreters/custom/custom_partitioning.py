@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -125,8 +126,8 @@ class UserDivision:
         self, what: str, tree: Any, shardings: Any, types: Sequence[ArrayType], mesh: Any
     ) -> list[NamedSharding]:
         """The sharding of each array. Raises: BadArgument, DeviceMismatch, ShapeMismatch: there is none that fits."""
-        found = pytrees.leaves(shardings, lambda leaf: isinstance(leaf, PartitionSpec))
-        if len(found) != len(types) or not all([isinstance(leaf, NamedSharding) for leaf in found]):
+        found, structure = pytrees.flatten(shardings, lambda leaf: isinstance(leaf, PartitionSpec))
+        if structure != tree or not all([isinstance(leaf, NamedSharding) for leaf in found]):
             raise BadArgument(
                 f"{self.where}: partition must return a NamedSharding for each of the {what}, {tree}, got "
                 f"{shortened(text_of(shardings), 200)}.",
@@ -135,7 +136,7 @@ class UserDivision:
         for sharding, t in zip(found, types):
             need_same_devices(self.where, sharding.mesh, mesh)
             sharding.check_fit(self.where, lambda t=t: f"one of the {what}, {t}", t.shape)
-        return found
+        return list(found)
 
     def _recorded(
         self, f: Callable[..., Any], mesh: Any, ins: Sequence[NamedSharding], outs: Sequence[NamedSharding]
@@ -220,7 +221,10 @@ class custom_partitioning:
         self.fun = fun
         self._arguments = BoundArguments("custom_partitioning", fun, static_argnums, (), "static")
         self.static_argnums = listed_positions(static_argnums, "static")
-        self._functions: Any = None
+        self.partition: Callable[..., Any] | None = None
+        self.sharding_rule: Any = None
+        self.infer_sharding_from_operands: Callable[..., Any] | None = None
+        self.propagate_user_sharding: Callable[..., Any] | None = None
 
     def def_partition(
         self, partition: Callable[..., Any], infer_sharding_from_operands: Callable[..., Any] | None = None,
@@ -264,18 +268,18 @@ class custom_partitioning:
         elif not (sharding_rule is None or callable(sharding_rule) or isinstance(sharding_rule, SdyShardingRule)):
             raise BadArgument(f"def_partition: sharding_rule must be a text, a rule or a function, got "
                               f"{sharding_rule!r}.", hint="'i j -> i j'.")
-        by_functions = infer_sharding_from_operands is not None or propagate_user_sharding is not None
-        self._functions = partition, sharding_rule, sharding_rule is None and by_functions
+        self.partition, self.sharding_rule = partition, sharding_rule
+        self.infer_sharding_from_operands = infer_sharding_from_operands
+        self.propagate_user_sharding = propagate_user_sharding
         return partition
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         arguments, fun, name = self._arguments, self.fun, self._arguments.name
         where = f"custom_partitioning {name!r}"
-        if self._functions is None:
+        if self.partition is None:
             raise MissingUserRule(f"{where}: it is not divided yet.", hint="say how with def_partition.")
-        *functions, misses_rule = self._functions
-        if misses_rule:
+        if self.sharding_rule is None and (self.infer_sharding_from_operands or self.propagate_user_sharding):
             raise NotProvided(
                 f"{where}: a sharding_rule is needed, by which Shardy chooses shardings, got functions for another "
                 "partitioner alone.",
@@ -285,18 +289,19 @@ class custom_partitioning:
         flat = lambda *ys: fun(*merge_arguments(zip(arguments.static, statics), pytrees.unflatten(tree, ys)))
         if current() is BASE:
             return pytrees.map(as_array, flat(*xs))
-        types = [x.type for x in xs]
-        ruled = functions[1] is not None and states([t.cut for t in types])
+        takes = [x.type for x in xs]
+        ruled = self.sharding_rule is not None and states([t.cut for t in takes])
         given = [*map(hide, xs)] if ruled else xs
         body = body_of(name, flat, [x.type for x in given], "custom_partitioning")
         _need_no_boxes(where, body.program)
         ordered = [statics[arguments.static.index(n)] for n in self.static_argnums]
+        functions = self.partition, self.sharding_rule
         division = UserDivision(where, ordered, functions, tree, body.structure, body.program)
         ys = perform(CustomPartitioning((body.program,), name, division), *given)
-        return pytrees.unflatten(body.structure, _stated(division, types, ys) if ruled else ys)
+        return pytrees.unflatten(body.structure, _stated(division, takes, ys) if ruled else ys)
 
     def __get__(self, instance: Any, owner: Any = None) -> Callable[..., Any]:
-        return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
+        return self if instance is None else types.MethodType(self, instance)
 
 
 def _stated(division: UserDivision, operands: Sequence[ArrayType], results: Sequence[Any]) -> list[Any]:

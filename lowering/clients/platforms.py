@@ -295,6 +295,7 @@ def answer_xla() -> None:
 
 
 def _answer(plugin: Any = None) -> None:
+    """``answer_xla``, of jaxlib's own compiler or that of a plug-in."""
     # three functions are required; Shardy, which chooses shardings by rules of factors, calls the second alone
     xc.register_custom_call_partitioner(DIVIDED_CALL, _part, _part, _part, c_api=plugin)
 

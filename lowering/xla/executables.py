@@ -296,7 +296,8 @@ def compile(
             with _with_divisions(_with_inspections(str(text), asked), calls) as inspected:
                 module = _with_host_calls(inspected, devices[0].platform)
                 collect_garbage()
-                loaded = backend_compile_and_load(client, module, devices, built, list(calls))
+                kept = [_part_of_none if hasattr(call, "lower_part") else call for call in calls]
+                loaded = backend_compile_and_load(client, module, devices, built, kept)
             for error in [error for _, answers in asked for error in answers.errors]:
                 raise type(error)(error.what) from error.__cause__  # of the line that compiles
         else:
@@ -396,6 +397,10 @@ class _PartAnswers:
         """XLA's sharding over the mesh; where it cuts along parts of axes, that of whole arrays."""
         mesh = self.call.mesh
         return NamedSharding(mesh, spec_over(mesh, tiles, rank) or PartitionSpec())
+
+
+def _part_of_none() -> None:
+    """What an executable keeps in the place of a divided call, of which XLA asks while it compiles alone."""
 
 
 @contextmanager

@@ -13,7 +13,8 @@ MODULES = (
     "tree_util", "dtypes", "ad_checkpoint", "checkpoint_policies", "custom_batching", "custom_derivatives", "debug",
     "experimental", "scipy.special", "scipy.linalg", "ops", "test_util", "flatten_util", "example_libraries.optimizers",
     "scipy.integrate", "scipy.fft",
-    "sharding", "distributed", "experimental.mesh_utils", "experimental.multihost_utils", "experimental.sparse",
+    "sharding", "distributed", "experimental.custom_partitioning", "experimental.mesh_utils",
+    "experimental.multihost_utils", "experimental.sparse",
     "experimental.sparse.linalg",
     "dlpack", "ffi", "monitoring", "profiler", "export",
 )

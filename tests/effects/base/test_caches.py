@@ -56,6 +56,7 @@ STATE = {
     "lowering.clients.runtime_access:_INHERITED": "in a forked child what its parent held of the runtime",
     "lowering.xla.disk_cache:COUNTS": "a counter",
     "lowering.clients.platforms:COUNTS": "a counter",
+    "lowering.clients.platforms:ANSWERS": "what answers for programs that are being compiled",
     "lowering.clients.joint_actions:JointActions._groups": "one for each group of processes that act together",
     "lowering.clients.joint_actions:JointActions._logs": "one for each other process",
     "lowering.clients.coordinator:Gathering.strangers": "those who may prove to be processes, bounded",

@@ -1,7 +1,9 @@
 """A function that its user divides: its values are those of its body, and each device executes what partition says."""
 
+import gc
 import re
 import threading
+import weakref
 from functools import partial
 
 import numpy as np
@@ -145,11 +147,14 @@ def test_a_handler_of_what_the_body_performs_is_in_force():
 
 
 def test_custom_rules_inside_of_the_body_leave_it_divided():
-    relu, x = elementwise(hx.nn.relu), put(X - 5, "a", "b")
-    assert is_divided(relu, x) and is_divided(lambda x: relu(relu(x)), x)
-    assert hx.jit(relu)(x).sharding.spec == P("a", "b")
-    slopes = hx.jit(hx.grad(lambda x: relu(x).sum()))(x)
-    np.testing.assert_array_equal(slopes, hx.grad(lambda x: hx.nn.relu(x).sum())(X - 5))
+    asked, x = [], put(X, "a", "b")
+    square = hx.custom_jvp(lambda x: asked.append(x.shape) or x * x)
+    square.defjvp(lambda primals, tangents: (square(*primals), 3 * tangents[0]))
+    divided = elementwise(lambda x: square(x))
+    y = hx.jit(divided)(x)
+    np.testing.assert_array_equal(y, X * X)
+    assert asked == [(16, 8), (4, 4)], "the body, and the part of a device"
+    np.testing.assert_array_equal(hx.jit(hx.grad(lambda x: divided(x).sum()))(x), np.full_like(X, 3))
 
 
 def test_on_one_device_eagerly_and_in_shard_map_it_is_the_body():
@@ -295,6 +300,21 @@ def test_two_threads_compile_at_once():
         np.testing.assert_array_equal(results[scale], scale * X)
 
 
+def test_what_partition_holds_is_kept_by_its_users_alone():
+    data = np.full(8, 2.0, "float32")
+    held = weakref.ref(data)
+
+    def partition(mesh, args, result, data=data):
+        return mesh, lambda x: x * data[0], args[0].sharding, (args[0].sharding,)
+
+    f = custom_partitioning(lambda x: 2 * x)
+    f.def_partition(partition, sharding_rule="i j -> i j")
+    np.testing.assert_array_equal(hx.jit(f)(put(X, "a")), 2 * X)
+    del f, partition, data
+    gc.collect()
+    assert held() is None
+
+
 def test_settings_in_force_hold_for_the_function_of_a_part():
     def partition(mesh, args, result):
         return mesh, lambda x: x + hnp.ones(8), args[0].sharding, (args[0].sharding,)
@@ -316,6 +336,7 @@ MISTAKES = {
     "no function": (lambda m, a, r: (m, 3, r.sharding, (r.sharding,)), errors.NotAFunction, "partition"),
     "a spec": (lambda m, a, r: (m, lax.sin, P("a"), (r.sharding,)), errors.BadArgument,
                "a NamedSharding for each of the results, .*got"),
+    "a list": (lambda m, a, r: (m, lax.sin, r.sharding, [r.sharding]), errors.BadArgument, "each of the arguments"),
     "two": (lambda m, a, r: (m, lax.sin, r.sharding, (r.sharding,) * 2), errors.BadArgument, "arguments, .*got"),
     "shape": (lambda m, a, r: (m, lambda x: x[:1], r.sharding, (r.sharding,)), errors.ShapeMismatch,
               r"the parts of the results, f32\[4,8\], got f32\[1,8\]"),

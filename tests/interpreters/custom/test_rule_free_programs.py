@@ -36,6 +36,12 @@ def test_functions_with_rules_that_are_made_again_have_equal_programs_without_th
     np.testing.assert_array_equal(without_rules(one)(3.0), one(3.0))
 
 
+def test_calls_that_the_compiler_may_replace_keep_their_names():
+    program = hx.make_program(lax.composite(by_jvp(), "my.square"))(2.0)
+    free = without_rules(program)
+    assert free != program and [op.name for op in free.ops] == ["composite"]
+
+
 def test_a_map_that_nothing_depends_on_is_not_recorded():
     f = hx.custom_vjp(lambda x: x * x)
     f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct * ct,))

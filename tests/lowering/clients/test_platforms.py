@@ -16,6 +16,7 @@ from helpers.other_threads import together
 
 import handlax as hx
 from handlax.effects.base.errors import ConfigurationError, PlatformUnavailable
+from handlax.effects.operations.foundations.foreign_call import DIVIDED_CALL
 from handlax.lowering.clients import platforms
 from handlax.lowering.xla import jaxlib_runtime
 
@@ -160,9 +161,12 @@ def test_types_and_handlers_of_the_plugin_are_registered_for_cuda(monkeypatch, t
     for name in ("type", "call_target"):
         monkeypatch.setattr(platforms.xc, f"register_custom_{name}",
                             lambda name, value, platform, api_version=None: done.append((name, value, platform)))
+    monkeypatch.setattr(platforms.xc, "register_custom_call_partitioner",
+                        lambda name, *functions, c_api: done.append((name, c_api)))
     platforms._register_cuda_targets("other_cuda_plugin", "api")
+    asked = (DIVIDED_CALL, "api")
     of_modules = [(module, 3, "CUDA") for module in platforms._CUDA_TARGET_MODULES]
-    assert done == ["CUDA", "CUDA", ("state", 1, "CUDA"), ("call", 2, "CUDA"), *of_modules]
+    assert done == ["CUDA", "CUDA", asked, ("state", 1, "CUDA"), ("call", 2, "CUDA"), *of_modules]
 
 
 @pytest.mark.parametrize("by_jax", [{"cuda"}, set()], ids=["by jax too", "alone"])
