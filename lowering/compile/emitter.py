@@ -469,8 +469,7 @@ class Emitter:
         if cut is None:
             of_devices = sharding.spec.summed_axes & x.type.manual and not sharding.spec.axes
             nothing = of_devices or sharding.mesh.size == 1 or {*sharding.spec} == {UNCONSTRAINED}
-            cut = "" if nothing else f"{self.sharding(sharding, x.type)} : {tensor(x.type)}"
-            self.cuts[sharding, x.type] = cut
+            cut = self.cuts[sharding, x.type] = "" if nothing else f"{self.sharding(sharding, x.type)} : {tensor(x.type)}"
         return self.new(f"sdy.sharding_constraint {x.name} {cut}", x.type) if cut else x
 
     def in_memory(self, x: SsaValue, space: Space) -> SsaValue:
