@@ -23,11 +23,14 @@ def listening_ports() -> frozenset[int]:
 
 
 def break_connections(ports: frozenset[int]) -> None:
-    """Shut down the connections of this process that lead from or to one of these ports."""
+    """End the connections of this process that lead from or to one of these ports: nothing more is read from them.
+
+    They may be written to until their owners have read the end: Gloo forgets what it could not write, and waits for it.
+    """
     for each in _sockets():
         with suppress(OSError):
             if ports & {each.getsockname()[1], each.getpeername()[1]}:
-                each.shutdown(socket.SHUT_RDWR)
+                each.shutdown(socket.SHUT_RD)
 
 
 def _sockets() -> Iterator[socket.socket]:

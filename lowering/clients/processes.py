@@ -54,7 +54,7 @@ _LONGEST_WAIT = 1800  # seconds
 _SHORTEST_START = 60  # seconds that the coordinator has to start, which loads jaxlib
 _SOON = 6  # seconds in which the coordinator tells of a process that has left, or did something else
 _MET = 4096  # so many of the last new programs are known to have been launched
-_PATIENCE = 10.0  # seconds that the end waits for an answer of the coordinator
+_PATIENCE = 10.0  # seconds that the end waits for its threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ class Connection:
         self._sync_points: Any = None
         self.on_failure: Callable[[], None] = self._break_connections
         self._ended, self._asked = False, threading.Event()
-        self._asker = threading.Thread(target=self._call_roll, name="handlax roll call", daemon=True)
+        self._asker = threading.Thread(target=self._watch, name="handlax roll call", daemon=True)
         self._asker.start()
         self._listener = threading.Thread(target=self._listen, name="handlax who leaves", daemon=True)
         self._listener.start()
@@ -342,6 +342,10 @@ class Connection:
 
     # Who is alive
 
+    def _watch(self) -> None:
+        self._call_roll()
+        self._await_launches()
+
     def _call_roll(self) -> None:
         """The loop of heartbeats: ask which processes are alive; the answer comes when all have asked, or after the
         timeout.
@@ -417,15 +421,22 @@ class Connection:
             listeners = self.client.key_value_dir_get("handlax/listener/")
             break_connections(frozenset([int(port) for _, port in listeners]))
 
-    def is_asking(self) -> bool:
-        """Whether the roll is being called still: a thread in the runtime, which aborts where Python ends before."""
-        return self._asker.is_alive()
+    def _await_launches(self) -> None:
+        """Wait for launches to end after a failure, for the heartbeat timeout; then end this process.
 
-    def end_process(self, told: bool = False) -> None:
-        """Report the failure, unless the user was ``told``, and exit this process."""
+        Gloo waits half an hour for what it was sending when a connection broke.
+        """
+        for turn in [*self._turns.values()]:
+            if turn.acquire(timeout=self.membership.heartbeat_timeout):
+                turn.release()
+            elif not self._ended:
+                self.end_process()
+
+    def end_process(self) -> None:
+        """Report the failure, and exit this process."""
         with suppress(Exception):  # what is written until now
             sys.stdout.flush()
-        if self.failure is not None and not told:
+        if self.failure is not None:
             error = self.failure()
             sys.stderr.write(f"handlax.errors.{type(error).__name__}: {error}\n")
         sys.stderr.flush()
@@ -433,11 +444,8 @@ class Connection:
 
     # The end
 
-    def close(self, wait: bool = True, patience: float = _PATIENCE) -> None:
+    def close(self, wait: bool = True) -> None:
         """Leave the other processes, after a barrier of all; at once if one of them has failed, or without ``wait``.
-
-        Args:
-            patience: the seconds to wait for the answer to a question who is alive, which a dead process delays.
 
         Raises: ProcessFailure: one did not come within ``end_timeout``.
         """
@@ -460,15 +468,23 @@ class Connection:
                 self.line.shutdown(socket.SHUT_RDWR)
             self._listener.join(_PATIENCE)
             self.line.close()
-            self._asker.join(patience)
             if self._sync_points is not None:
                 self._sync_points.shutdown()
             with suppress(RuntimeFailure):
-                if not self._asker.is_alive():  # while it asks, it must not be disconnected
-                    self.client.shutdown()
+                self.client.shutdown()
+            self._end_asking()
             if self.coordinator is not None:
                 self.coordinator.stdin.write("done" if together else "")  # type: ignore[union-attr]
                 self.coordinator.stdin.close()  # type: ignore[union-attr]
+
+    def _end_asking(self) -> None:
+        """End the roll call: it waits in the runtime for the others, of which one may be dead or ask no more, and
+        would be ended there with the interpreter, which aborts the process up to Python 3.13.
+        """
+        port, until = int(self.membership.coordinator_address.rpartition(":")[2]), time.monotonic() + _PATIENCE
+        while self._asker.is_alive() and time.monotonic() < until:
+            break_connections(frozenset([port]))  # again, as it may have connected again
+            self._asker.join(0.1)
 
 
 def _numbers(numbers: Iterable[int]) -> str:
@@ -480,11 +496,8 @@ def _leave_at_exit() -> None:
     """
     if _CURRENT:
         joined, fails = _CURRENT.pop(), getattr(sys, "last_value", None) is not None
-        patience = _PATIENCE if joined.failure is None else 0
         try:
-            joined.close(not fails, patience)
-            if fails and joined.is_asking():
-                joined.end_process(told=True)
+            joined.close(not fails)
         except ProcessFailure:
             return
         except ProcessesDiffer:

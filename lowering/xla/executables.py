@@ -144,6 +144,7 @@ class Executable:
             with joined.turn(group):
                 if not joined.has_met(group, number):
                     self._meet(joined, group, name, number)
+                joined.check()
                 joined.take_part(group, name, number)
                 return execute(buffers)
 

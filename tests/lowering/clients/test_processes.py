@@ -19,6 +19,7 @@ from handlax.effects.base.errors import BadArgument, HandlaxError, NotSaved, Pro
 from handlax.lowering.clients import agreement, processes
 from handlax.lowering.clients.coordinator import tell_who_leaves
 from handlax.lowering.clients.processes import Connection, Membership, connect, connection, failure_of_others
+from handlax.lowering.xla import executables
 
 # Every line is the same for any number of processes: eight devices together.
 PROGRAM = """
@@ -227,6 +228,39 @@ def test_one_that_has_ended_and_is_not_needed_is_no_failure():
 def test_who_is_slow_is_waited_for():
     statuses, lines = await_all(start(MEETING, 2, "slow", 0, heartbeat=3))
     assert statuses == [0, 0] and lines == [["3.0", "3.0"]] * 2
+
+
+AFTER_A_DEATH = """
+import os, signal, time
+from handlax.experimental import multihost_utils as mh
+from handlax.lowering.clients.processes import connection
+joined = connection()
+if hx.process_index() == 1:
+    joined._ended = True                # it answers no more who is alive
+    joined.ask()
+    joined._asker.join(60)
+mh.sync_global_devices("step")
+joined.ask()
+time.sleep(1)
+if hx.process_index() == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    mh.sync_global_devices("another step")
+except hx.errors.ProcessFailure as error:
+    print("told")
+if sys.argv[1] == "shutdown":
+    hx.distributed.shutdown()
+    print(joined._asker.is_alive())     # in the runtime, where the end of Python aborts it
+sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize(("how", "said"), [
+    ("shutdown", ["told", "False"]), pytest.param("exit", ["told"], marks=pytest.mark.sweep),
+])
+def test_the_end_after_a_death_waits_for_no_answer_and_has_the_status_of_the_program(how, said):
+    statuses, lines = await_all(start(AFTER_A_DEATH, 2, how, heartbeat=100))
+    assert (statuses, lines[0]) == ([7, -9], said)
 
 
 SAVING = """
@@ -450,7 +484,7 @@ def test_two_meet_say_and_end_together(two):
     assert [each.actions.shared_with(1 - each.index).count for each in two.each] == [4, 4]
     two(lambda each: each.close())
     assert two.table.left == BOTH and two.started.stdin.getvalue() == "done" and two.failed == [[], []]
-    assert not any([each.failure or each.is_asking() for each in two.each])
+    assert not any([each.failure or each._asker.is_alive() for each in two.each])
 
 
 @pytest.fixture
@@ -573,6 +607,33 @@ def test_who_learns_of_a_failure_breaks_the_connections_of_collectives(two):
         connected.connect(listener.getsockname())
         second._break_connections()
         assert connected.recv(1) == b""
+        assert connected.send(b"written")  # Gloo waits for ever for what it could not write
+
+
+def test_after_a_failure_nothing_is_launched(two, monkeypatch):
+    first = two.each[0]
+    monkeypatch.setattr(executables, "connection", lambda: first)
+    program, launched = executables.Executable.__new__(executables.Executable), []
+    program._joint = (BOTH, "jit_step", 1)
+    launch = program._together(launched.append)
+    first.note_meeting(BOTH, 1)
+    launch("before")
+    first._fail("process 1 has left")
+    with pytest.raises(ProcessFailure, match="process 1 has left"):
+        launch("after")
+    assert launched == ["before"]
+
+
+def test_a_launch_that_goes_on_long_after_a_failure_ends_with_its_process(two, monkeypatch):
+    ended = threading.Event()
+    monkeypatch.setattr(Connection, "end_process", lambda each: ended.set())
+    first, second = two.each
+    with second.turn(BOTH):
+        second.take_part(BOTH, "what goes on")
+        first.close(wait=False)
+        assert ended.wait(60)
+    second._asker.join(60)
+    assert "process 0 has ended" in two.failed[1][0]
 
 
 def test_programs_that_were_met_are_forgotten_first_ones_first(two, monkeypatch):
