@@ -25,9 +25,21 @@ def place_of(where: str, path: Any) -> Path:
     return Path(os.path.abspath(text))
 
 
+_HELD: set[FolderLock] = set()
+
+
+def _leave_to_parent() -> None:
+    """Close the files of held locks in a forked child, which would hold them on where its parent is killed."""
+    for lock in [*_HELD]:
+        lock.close()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 class FolderLock:
     """The right to write to a folder, or to one file in it, which one process has at a time, until it releases it or
-    ends.
+    ends. Its forked children do not have it.
 
     Args:
         file: the name of the file in the folder that is locked, which is made if it is not there.
@@ -49,6 +61,7 @@ class FolderLock:
 
         Raises: NotSaved: another save has locked it.
         """
+        _HELD.add(self)
         self._number = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o666)
         with suppress(BlockingIOError):
             fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,9 +80,15 @@ class FolderLock:
 
     def release(self) -> None:
         """Does nothing if none was acquired."""
+        if self._number is not None:
+            fcntl.flock(self._number, fcntl.LOCK_UN)  # which a program that was just forked may have open, too
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, which leaves the lock to others that have it open."""
         number, self._number = self._number, None
+        _HELD.discard(self)
         if number is not None:
-            fcntl.flock(number, fcntl.LOCK_UN)  # which forked children have open, too
             os.close(number)
 
 

@@ -96,10 +96,14 @@ def _prepared(
 
 
 class Saved(Future[None]):
-    """The end of a save; its failure is a warning where nobody asks for it."""
+    """The end of a save; its failure is a warning where nobody asks for it.
+
+    A forked child has no thread that saves, and is told so.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self._process = os.getpid()
         self.set_running_or_notify_cancel()
         self._warning: weakref.finalize[..., Saved] | None = None
 
@@ -119,6 +123,8 @@ class Saved(Future[None]):
         super().result()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
+        if self._process != os.getpid() and not self.done():
+            raise NotSaved("save: who has begun a save must wait for it, got a child that was forked then.")
         error = super().exception(timeout)
         if self._warning is not None:
             self._warning.detach()

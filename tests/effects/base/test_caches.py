@@ -32,6 +32,7 @@ STATE = {
     "handlax.testing.generator.control_flow:NODES": "a registry",
     "handlax.testing.fuzzing.fuzz_loop:_Trial.failures": "one pass: the findings of a target",
     "handlax.testing.fuzzing.line_coverage:LineCoverage.left": "one pass: the lines to be reached",
+    "handlax.checkpoints.folder_lock:_HELD": "the locks that are held",
     "handlax.checkpoints.safetensors_file:FileArray._read": "one pass: the parts of an array that were read",
     "handlax.checkpoints.zarr_arrays:StoredArray._reads": "one pass: the parts of an array that are being read",
     "effects.base.config:CHOICES": "a registry",

@@ -1,6 +1,7 @@
 """One process at a time has the right to write to a folder, or to a file in it."""
 
 import pytest
+from helpers.new_process import in_new_process
 
 from handlax import errors
 from handlax.checkpoints import CheckpointManager, restore, save
@@ -40,3 +41,35 @@ def test_of_a_file_that_is_not_there_any_more_it_is_not_held(tmp_path, change):
     assert other.is_held and not one.is_held
     other.release()
     one.release()
+
+
+CHILD = """
+import os, pathlib, tempfile
+from handlax.checkpoints.folder_lock import FolderLock
+from handlax.errors import NotSaved
+
+def acquire():
+    try:
+        FolderLock(pathlib.Path(folder)).acquire()
+        return "acquired"
+    except NotSaved:
+        return "refused"
+
+with tempfile.TemporaryDirectory() as folder:
+    ours, (from_child, to_parent), (from_parent, to_child) = FolderLock(pathlib.Path(folder)), os.pipe(), os.pipe()
+    ours.acquire()
+    if os.fork() == 0:
+        os.write(to_parent, f"{ours.is_held} {acquire()} ".encode())
+        os.read(from_parent, 1)
+        os.write(to_parent, acquire().encode())
+        os._exit(0)
+    said = os.read(from_child, 100)
+    os.close(ours._number)          # as a kill of this process does
+    os.write(to_child, b"1")
+    print((said + os.read(from_child, 100)).decode())
+    os.wait()
+"""
+
+
+def test_a_forked_child_does_not_hold_what_its_parent_does():
+    assert in_new_process(CHILD) == "False refused acquired"

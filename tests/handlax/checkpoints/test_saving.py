@@ -15,7 +15,7 @@ from concurrent.futures import wait
 import numpy as np
 import pytest
 from helpers.many_processes import in_processes, launch
-from helpers.new_process import inherited
+from helpers.new_process import in_new_process, inherited
 from helpers.saved_trees import same
 
 import handlax as hx
@@ -416,3 +416,26 @@ print(told(lambda: checkpoints.save(folder, {"x": tree(2, 5)["row"], "n": 2})))
     assert restore(tmp_path)["n"] == 1
     save(tmp_path, NEW)
     assert files(tmp_path) == ["data", "zarr"]
+
+
+CHILD = """
+import os
+from handlax.checkpoints.saving import Saved
+from handlax.errors import NotSaved
+
+ended, going_on = Saved(), Saved()
+ended.become(lambda: None)
+if os.fork() == 0:
+    try:
+        ended.result(5)
+        going_on.result(5)
+    except NotSaved as error:
+        print(error.what, flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_forked_child_does_not_wait_for_the_save_of_its_parent():
+    said = "save: who has begun a save must wait for it, got a child that was forked then."
+    assert in_new_process(CHILD) == said
