@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from concurrent.futures import Future
 from contextlib import suppress
 from math import nan
@@ -14,7 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..effects.base.errors import BadArgument, BadCheckpoint, NotSaved, need_count, need_one_of
+from ..effects.base.source_locations import warn_user
 from ..lowering.clients.agreement import said_by_all
+from ..lowering.clients.processes import connection
 from .contents import TABLE, data_in, is_saved, new_table, read_contents
 from .folder_lock import FolderLock, place_of
 from .restoring import restore
@@ -96,9 +99,35 @@ class CheckpointManager:
         return restore(self.folder / str(steps[-1] if step is None else step), like)
 
     def resume(self, start: int, initial: Any) -> tuple[int, Any]:
-        """The last step and its tree, which is like ``initial``; ``(start, initial)`` where no tree is whole."""
-        steps = self.steps()
-        return (steps[-1], restore(self.folder / str(steps[-1]), initial)) if steps else (start, initial)
+        """The last step and its tree, which is like ``initial``; ``(start, initial)`` where no step was saved.
+
+        Steps after it whose bytes are not as they were saved are skipped with a warning, and their folders renamed.
+
+        Raises: BadCheckpoint: all steps are damaged. And as ``checkpoints.restore``.
+        """
+        damaged: list[tuple[int, BadCheckpoint]] = []
+        for step in reversed(self.steps()):
+            try:
+                tree = restore(self.folder / str(step), initial)
+            except BadCheckpoint as error:
+                damaged.append((step, error))
+            else:
+                for skipped, error in damaged:
+                    self._skip(skipped, step, error)
+                self._last = step
+                return step, tree
+        if damaged:
+            raise damaged[0][1]
+        return start, initial
+
+    def _skip(self, step: int, instead: int, error: BadCheckpoint) -> None:
+        """Rename a damaged step, which would be kept in place of the steps that are saved from now on."""
+        joined = connection()
+        if joined is None or joined.index == 0:
+            with suppress(OSError):  # a folder that may only be read
+                os.rename(self.folder / str(step), tempfile.mkdtemp(prefix=f"{step}.damaged.", dir=self.folder))
+        warn_user(f"CheckpointManager.resume: step {step} is damaged, and step {instead} is restored. Its folder has a "
+                  f"name that begins with {step}.damaged.\n{error.what}")
 
     def __enter__(self) -> Self:
         return self

@@ -113,6 +113,49 @@ def test_a_damaged_table_stops_no_later_save(tmp_path, damage):
         same(manager.restore(), tree(3))
 
 
+def damage(path):
+    """Change a byte of the first array of a saved tree."""
+    file = next(file for file in sorted(path.glob("data.*/**/c/*")) if file.is_file())
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+
+
+def test_a_run_goes_on_from_the_last_step_that_is_not_damaged(tmp_path):
+    with CheckpointManager(tmp_path, keep=3) as manager:
+        for step in (10, 20, 30):
+            manager.save(step, tree(step))
+    damage(tmp_path / "30")
+    (tmp_path / "20" / TABLE).write_text("{}")
+    manager = CheckpointManager(tmp_path)
+    with pytest.warns(UserWarning, match="is damaged") as warned:
+        step, state = manager.resume(0, tree(0))
+    assert step == 10
+    same(state, tree(10))
+    said = [str(each.message) for each in warned]
+    for text, step in zip(said, (30, 20), strict=True):
+        assert text.startswith(f"CheckpointManager.resume: step {step} is damaged, and step 10 is restored.")
+    assert "must be as it was saved" in said[0] and TABLE in said[1]
+    manager.save(11, tree(11))
+    manager.wait()
+    assert manager.steps() == [11]
+    assert sorted(path.name[:10] for path in tmp_path.iterdir()) == ["11", "20.damaged", "30.damaged"]
+
+
+def test_a_damaged_step_is_an_error_where_it_is_asked_for_or_there_is_no_other(tmp_path):
+    with CheckpointManager(tmp_path, keep=2) as manager:
+        for step in (1, 2):
+            manager.save(step, tree(step))
+    damage(tmp_path / "2")
+    for act in (lambda: manager.restore(tree(0)), lambda: manager.restore(step=2)):
+        with pytest.raises(errors.BadCheckpoint, match="must be as it was saved"):
+            act()
+    damage(tmp_path / "1")
+    with pytest.raises(errors.BadCheckpoint, match="must be as it was saved"):
+        manager.resume(0, tree(0))
+    assert manager.steps() == [1, 2]
+
+
 def test_a_save_that_failed_is_an_error_of_the_next_call(tmp_path):
     manager = CheckpointManager(tmp_path)
     manager.save(0, tree(0))
