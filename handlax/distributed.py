@@ -6,7 +6,8 @@ What a process needs to know comes from arguments, variables of the environment,
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import ssl
+from collections.abc import Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,24 @@ def _credentials(**options: Any) -> dict[str, Any]:
         if not Path(options[name] or "").is_file():
             raise BadArgument(f"distributed.initialize: {name} must name a file, got {options[name]!r}.",
                               hint="mutual TLS has a certificate, its key, and the certificate of its authority.")
+    if given:
+        _check_certificates(options)
     return given
+
+
+def _check_certificates(files: Mapping[str, Any]) -> None:
+    """Raises BadArgument: a file is damaged, or not what it is to be, which jaxlib would say of no file."""
+    context, own = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), files["mtls_cert_file"]
+    for name, what, load in (
+        ("mtls_ca_file", "a certificate", context.load_verify_locations),
+        ("mtls_cert_file", "a certificate", context.load_verify_locations),
+        ("mtls_key_file", "the key of mtls_cert_file", lambda file: context.load_cert_chain(own, file, password="")),
+    ):
+        try:
+            load(files[name])
+        except ssl.SSLError as error:
+            raise BadArgument(f"distributed.initialize: {name} must be {what} in PEM, got {files[name]!r}: "
+                              f"{error.reason or error.args[-1]}.") from error
 
 
 def _secret() -> str:

@@ -1,11 +1,11 @@
 """initialize: what it is told, what it finds in the environment, and what it refuses."""
 
 import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from helpers.new_process import in_new_process
+from helpers.stand_in_clusters import CERTIFICATE, KEY
 
 import handlax as hx
 from handlax import errors
@@ -42,10 +42,28 @@ def test_what_is_told_is_taken(joined):
     assert found.credentials == {}
 
 
-def test_mutual_tls_needs_three_files_and_a_jaxlib_that_has_it(joined, tmp_path, monkeypatch):
-    files = {f"mtls_{name}_file": str(tmp_path / name) for name in ("cert", "key", "ca")}
-    for path in files.values():
-        Path(path).touch()
+@pytest.fixture
+def credentials(tmp_path):
+    """The three files of mutual TLS."""
+    for name, text in (("cert", CERTIFICATE), ("key", KEY), ("ca", CERTIFICATE)):
+        (tmp_path / name).write_text(text)
+    return {f"mtls_{name}_file": str(tmp_path / name) for name in ("cert", "key", "ca")}
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [
+    ("ca", CERTIFICATE[:300], "a certificate"), ("cert", CERTIFICATE.replace("M", "?", 1), "a certificate"),
+    ("cert", "", "a certificate"), ("key", KEY[:90], "the key of mtls_cert_file"),
+    ("key", CERTIFICATE, "the key of mtls_cert_file"),
+], ids=["half an authority", "a damaged certificate", "an empty certificate", "half a key", "no key"])
+def test_a_damaged_file_of_mutual_tls_is_named(joined, credentials, tmp_path, monkeypatch, name, text, said):
+    monkeypatch.setattr(runtime, "HAS_MUTUAL_TLS", True, raising=False)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BadArgument, match=f"mtls_{name}_file must be {said} in PEM, got '{tmp_path / name}': "):
+        joined("h:1", 2, 0, **credentials)
+
+
+def test_mutual_tls_needs_three_files_and_a_jaxlib_that_has_it(joined, credentials, monkeypatch):
+    files = credentials
     monkeypatch.setattr(runtime, "HAS_MUTUAL_TLS", True, raising=False)
     assert joined("h:1", 2, 0, mtls_peer_uri_prefix="spiffe://", **files).credentials == {
         **files, "mtls_peer_uri_prefix": "spiffe://"}
