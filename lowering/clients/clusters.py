@@ -108,6 +108,11 @@ def _launched_device() -> int | None:
 # SLURM
 
 
+def _slurm_port() -> int:
+    """A port for a step of a job, of which several may run at the same time; those of the next jobs are far from it."""
+    return _ephemeral(int(os.environ["SLURM_JOB_ID"]) + 257 * int(os.environ.get("SLURM_STEP_ID", "0")))
+
+
 def _slurm_host() -> str:
     """The first host of a node list such as ``node001,host2`` or ``node[001-015,020],host2``."""
     nodes = os.environ["SLURM_STEP_NODELIST"]
@@ -267,7 +272,7 @@ CLUSTERS = (
     replace(_MPI, name="ompi", is_present=_is_ompi_5, by_name_only=False),
     Cluster(
         "slurm", _has("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"),
-        _slurm_host, lambda: _ephemeral(int(os.environ["SLURM_JOB_ID"])),
+        _slurm_host, _slurm_port,
         _number("SLURM_NTASKS"), _number("SLURM_PROCID"), _slurm_device,
     ),
     _MPI,

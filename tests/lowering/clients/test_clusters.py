@@ -47,10 +47,11 @@ def told(cluster):
 
 @pytest.mark.parametrize(("variables", "expected"), [
     (SLURM, ["slurm", "node003", 61440 + 10007 % 4096, 8, 5, 1]),
+    (SLURM | {"SLURM_STEP_ID": "3"}, ["slurm", "node003", 61440 + (10007 + 3 * 257) % 4096, 8, 5, 1]),
     (OMPI, ["ompi", "10.96.0.1", 61440 + 1531576320 // 4096 % 4096, 4, 3, 1]),
     (LAUNCH, ["handlax.launch", "127.0.0.1", 4242, 3, 2, 2]),
     (SLURM | LAUNCH, ["handlax.launch", "127.0.0.1", 4242, 3, 2, 2]),
-], ids=["slurm", "ompi", "launch", "launch in slurm"])
+], ids=["slurm", "a step", "ompi", "launch", "launch in slurm"])
 def test_a_cluster_is_recognised_by_its_variables(environment, variables, expected):
     environment(**variables)
     assert told(clusters.find()) == expected
