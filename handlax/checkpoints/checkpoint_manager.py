@@ -112,8 +112,8 @@ class CheckpointManager:
             except BadCheckpoint as error:
                 damaged.append((step, error))
             else:
-                for skipped, error in damaged:
-                    self._skip(skipped, step, error)
+                for skipped, why in damaged:
+                    self._skip(skipped, step, why)
                 self._last = step
                 return step, tree
         if damaged:

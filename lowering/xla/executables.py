@@ -125,8 +125,9 @@ class Executable:
         pairs = zip(self.results, self.shardings, strict=True)
         # an array in a layout of its own is committed, so that no program takes it for a row-major one
         handlers = [_result_handler(kind, where, committed or layout_of(where) is not None) for kind, where in pairs]
-        if len(self.devices) > 1 and _STARVES and self.devices[0].platform == "cpu":
-            execute = _one_after_the_other(execute)
+        if len(self.devices) > 1:
+            starves = _STARVES and self.devices[0].platform == "cpu"
+            execute = (_one_after_the_other if starves else _in_one_order)(execute)
         if not all(map(is_addressable, self.devices)):
             execute = self._together(execute)
 
@@ -233,6 +234,22 @@ def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buff
             results = execute(buffers, with_tokens=True)
             _LAST.append(results.consume_token())
         return results
+
+    return launch
+
+
+def _in_one_order(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
+    """``execute``, which enqueues a program on all its devices before another thread enqueues one.
+
+    The queue of a device is bounded: where two programs are in other orders in the queues of two devices, each device
+    waits in the collective of one for the other device, whose queue is full before it comes to this program.
+    """
+
+    def launch(buffers: Sequence[Buffer]) -> Any:
+        if CURRENT_HOST_CALL.get() is not None:  # who holds the lock may wait for the program that calls the host
+            return execute(buffers)
+        with _LAUNCHING:
+            return execute(buffers)
 
     return launch
 

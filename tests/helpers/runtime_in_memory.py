@@ -1,9 +1,16 @@
 """The runtime by which processes are joined, in memory: a table of texts, barriers, and who is alive."""
 
+import io
+import socket
 import threading
 from collections import Counter, defaultdict
+from types import SimpleNamespace
 
+from helpers.other_threads import OtherThread, together
+
+from handlax.lowering.clients.coordinator import tell_who_leaves
 from handlax.lowering.clients.jaxlib_modules import RuntimeFailure
+from handlax.lowering.clients.processes import Connection, Membership
 
 
 class Table:
@@ -68,3 +75,38 @@ class MemoryClient:
 
     def shutdown(self):
         self.table.left.add(self.index)
+
+
+BOTH = frozenset([0, 1])
+
+
+class Two:
+    """The connections of two processes with each other, in one process, and what is told of either.
+
+    The calls of each are made in a thread of its own.
+    """
+
+    def __init__(self):
+        self.table, self.failed, visitors, lines = Table(), [[], []], {}, []
+        for index in range(2):
+            visitors[index], line = socket.socketpair()
+            lines.append(line)
+        self.telling = OtherThread(tell_who_leaves, visitors)
+        self.started = SimpleNamespace(stdin=io.StringIO())
+        self.started.stdin.close = lambda: None  # what was written is read afterwards
+        self.each = []
+        for index, (line, started) in enumerate(zip(lines, (self.started, None))):
+            member = Membership("127.0.0.1:1", 2, index, "127.0.0.1:1", heartbeat_timeout=1, end_timeout=60)
+            each = Connection(member, MemoryClient(self.table, index), started, line)
+            each.on_failure = lambda index=index: self.failed[index].append(str(self.each[index].failure()))
+            self.each.append(each)
+
+    def __call__(self, call):
+        """The results of a call of each, at the same time."""
+        return together(2, lambda index: call(self.each[index]))
+
+    def close(self):
+        for each in self.each:
+            if not each._ended:
+                each.close(wait=False)
+        self.telling.result()

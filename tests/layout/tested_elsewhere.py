@@ -159,17 +159,12 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/xla/array_backend.py": (
         ("lowering/compile/test_eager_compilation.py", "effects/core/test_arrays.py"),
         "the runtime as arrays use it"),
-    "lowering/clients/agreement.py": (
-        ("handlax/experimental/test_multihost_utils.py", "lowering/clients/test_processes.py"),
-        "texts of several processes, compared"),
     "lowering/clients/jaxlib_modules.py": (
         ("lowering/xla/test_jax_import_guard.py", "lowering/xla/test_executables.py"), "jaxlib's own modules"),
     "lowering/xla/shape_refinement.py": (
         ("lowering/export/test_dimension_arguments.py", "lowering/compile/test_symbolic_sizes.py"),
         "what calls of functions with symbolic sizes do"),
     "lowering/xla/mlir_bindings.py": (("handlax/extend/test_mlir.py",), "what lowering rules of users build with it"),
-    "lowering/clients/open_sockets.py": (
-        ("lowering/clients/test_processes.py",), "the connections of a process that is stopped are broken"),
     "lowering/clients/genuine_jax.py": (("handlax/as_jax/test_views.py",), "it is about views of handlax.as_jax"),
     "lowering/xla/jaxlib_runtime.py": (
         ("lowering/xla/test_buffers.py", "lowering/xla/test_executables.py"), "the names of the runtime's files"),

@@ -1,5 +1,6 @@
 """Executables: compiling, executing, serialising and analysing programs."""
 
+import threading
 import time
 from types import SimpleNamespace
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from helpers.device_buffers import cpu_device, read
 from helpers.new_process import in_new_process
-from helpers.other_threads import together
+from helpers.other_threads import in_thread, together
 
 from handlax.effects.base.errors import BadCall, CompileError
 from handlax.lowering.clients import platforms
@@ -229,6 +230,39 @@ def test_programs_over_several_devices_are_launched_one_after_the_other_by_threa
     launch = executables._one_after_the_other(execute)
     together(6, lambda i: launch([i]))
     assert most == [(1, 0)] * 6 and len(ended) == 5
+
+
+def test_programs_over_several_devices_are_enqueued_in_one_order_by_threads():
+    queues = [[], []]
+
+    def execute(buffers):
+        for queue in queues:
+            queue.append(buffers)
+            time.sleep(0.01)  # others launch meanwhile
+
+    launch = executables._in_one_order(execute)
+
+    together(2, lambda i: [launch([i, step]) for step in range(5)])
+    assert queues[0] == queues[1] and len(queues[0]) == 10
+
+
+def test_a_callback_launches_programs_while_one_is_launched():
+    waiting = threading.Event()
+
+    def execute(buffers):
+        if buffers == ["first"]:
+            in_thread(called)
+        return buffers
+
+    def called():
+        token = executables.CURRENT_HOST_CALL.set(SimpleNamespace())
+        assert launch(["within"]) == ["within"]
+        executables.CURRENT_HOST_CALL.reset(token)
+        waiting.set()
+
+    launch = executables._in_one_order(execute)
+    launch(["first"])
+    assert waiting.is_set()
 
 
 @pytest.mark.usefixtures("no_last_program")
