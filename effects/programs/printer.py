@@ -263,7 +263,7 @@ class Printer:
             writer = next((write for base, write in _BY_BASE if isinstance(value, base)), _unreadable)
         return writer(self, value)
 
-    def path(self, kind: type) -> str | None:
+    def path(self, kind: Any) -> str | None:
         """How texts call a class: by its name alone, where the module of an operation of the package has it."""
         if is_ours(self.home) and resolve(self.home, kind.__qualname__) is kind:
             return kind.__qualname__
