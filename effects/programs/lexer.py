@@ -29,6 +29,7 @@ TOKEN = re.compile(
     rf"|(?P<number>0x[0-9a-f]+|[+-]?{_REAL}(?:[+-]{_REAL}j)?(?![\w.]))"
     rf"|(?P<path>[A-Za-z_][\w.]*:(?!{TYPE})[A-Za-z_<][\w.<>]*)"
     r"|(?P<string>b?'(?:[^'\\\n]|\\.)*+'|b?\"(?:[^\"\\\n]|\\.)*+\")"
+    r"|(?P<member>[A-Za-z_]\w*\.[A-Za-z_]\w*)"
     r"|(?P<name>[A-Za-z_]\w*(?:-[A-Za-z]\w*)*(?:<\w+>)?|<\w+>)"
     r"|(?P<punctuation>@[cp][0-9]+|->|\.\.\.|[()\[\]{},:=!?])"
     r"|(?P<end>\Z))"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import enum
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ from .lexer import TYPE, Tokens
 from .literals import array_of, number_of
 from .mesh_texts import MAKERS, NAMED
 from .operation_names import find_object, operation_called
-from .printer import row_text, types_text
+from .printer import resolve, row_text, types_text
 
 # the common line, parsed in one step if its operation and type have occurred before: one result, plain fields
 LINE = re.compile(rf"([a-z]+_?): ({TYPE}) = ([\w-]+(?:\[[^\[\]{{}}@'\"\#]*\])?)((?: [^\s\#]+)*)[ \t]*\n\s*")
@@ -63,6 +64,7 @@ class ProgramParser(Tokens):
         self.labels: dict[str, Any] = {}
         self.known_ops: dict[str, Operation] = {}
         self.literals: dict[Any, Array] = {}
+        self.home = ""  # the module of the operation whose fields are read
 
     def parse(self) -> Any:
         """The program of the whole text. Raises ParseError: anything follows the program."""
@@ -155,7 +157,9 @@ class ProgramParser(Tokens):
         fields: dict[str, Any] = {}
         if self.token == "[" and self.start == end:  # after a space it begins an operand
             self.advance()
+            outer, self.home = self.home, kind.__module__
             fields = self.fields("]")
+            self.home = outer
             end = self.text.rindex("]", start, self.start) + 1
         op = self.build(kind, fields, start)
         if not op.bodied and is_ours(kind.__module__):
@@ -218,6 +222,9 @@ class ProgramParser(Tokens):
             return parse_extent(token)
         if kind == "path":
             return self.reference()
+        if kind == "member":
+            self.advance()
+            return self.of_home(token, start)
         if kind == "punctuation":
             return self.punctuated(token)
         if kind == "name":
@@ -273,7 +280,7 @@ class ProgramParser(Tokens):
             return self.number(number, dtype, start)[()]
         maker = _CONSTRUCTORS.get(token) or MAKERS.get(token)
         if maker is None:
-            self.fail("a value", got=repr(token), at=start)
+            return self.of_home(token, start)
         self.expect("(")
         if token == "float":
             number = self.take("number", "the bits of a float")
@@ -283,6 +290,16 @@ class ProgramParser(Tokens):
         named: dict[str, Any] = {}
         self.listed(lambda: self.argument(values, named), ")")
         return self.called(maker, f"arguments that {token} takes", start, *values, **named)
+
+    def of_home(self, token: str, start: int) -> Any:
+        """A member of an enumeration, or an instance of a named tuple or dataclass, by the name of its class alone."""
+        target = resolve(self.home, token) if is_ours(self.home) else None
+        if isinstance(target, enum.Enum):
+            return target
+        if not _has_fields(target):
+            self.fail("a value", got=repr(token), at=start)
+        self.expect("(")
+        return self.build(target, self.fields(")"), start)
 
     def argument(self, values: list[Any], named: dict[str, Any]) -> None:
         """Parse the next argument of a call, ``value``, ``name: size`` or ``field=value``, into its arguments."""
@@ -315,10 +332,15 @@ class ProgramParser(Tokens):
         self.advance()
         if not self.at("("):
             return target
-        if not (isinstance(target, type) and (dataclasses.is_dataclass(target) or hasattr(target, "_fields"))):
+        if not _has_fields(target):
             self.fail("a named tuple or dataclass", got=token, at=start)
         self.advance()
         return self.build(target, self.fields(")"), start)
+
+
+def _has_fields(target: Any) -> bool:
+    """Whether this is the class of a named tuple, or a dataclass."""
+    return isinstance(target, type) and (dataclasses.is_dataclass(target) or hasattr(target, "_fields"))
 
 
 class BodyParser:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..base.deep_calls import on_deep_stack
-from ..base.source_locations import Site, Sites
+from ..base.source_locations import Site, Sites, is_ours
 from ..base.value_identity import same_data
 from ..core.arrays import ConcreteArray
 from ..core.operation import Operation, text_name
@@ -147,6 +147,7 @@ class Printer:
         self.seen: dict[int, str] = {}  # identity of an operation without programs -> its text
         self.types: dict[Any, str] = {}
         self.nested: list[str] = []  # the texts of programs within programs
+        self.home = ""  # the module of the operation whose fields are written
 
     def count(self, program: ProgramLike) -> None:
         """Count the occurrences of each sub-program, and number all constants; must be called before ``program``."""
@@ -246,7 +247,9 @@ class Printer:
         return text
 
     def operation_as(self, name: str, op: Operation) -> str:
+        outer, self.home = self.home, type(op).__module__
         shown = [f"{field}={self.value(getattr(op, field))}" for field in shown_fields(op)]
+        self.home = outer
         return f"{name}[{', '.join(shown)}]" if shown else name
 
     def row_element(self, effect: Any) -> str:
@@ -259,6 +262,12 @@ class Printer:
         if writer is None:
             writer = next((write for base, write in _BY_BASE if isinstance(value, base)), _unreadable)
         return writer(self, value)
+
+    def path(self, kind: Any) -> str | None:
+        """How texts call a class: by its name alone, where the module of an operation of the package has it."""
+        if is_ours(self.home) and resolve(self.home, kind.__qualname__) is kind:
+            return kind.__qualname__
+        return path_of(kind)
 
     def items(self, values: Any) -> str:
         return ", ".join([self.value(item) for item in values])
@@ -314,7 +323,7 @@ def _tuple(printer: Printer, value: tuple[Any, ...]) -> str:
 
 def _record(printer: Printer, value: Any) -> str:
     """The text of a named tuple or dataclass, as a call with its fields."""
-    path = path_of(type(value))
+    path = printer.path(type(value))
     if path is None:
         return _unreadable(printer, value)
     if isinstance(value, tuple):
@@ -329,7 +338,7 @@ def _plain_tuple_or_record(printer: Printer, value: Any) -> str:
 
 
 def _member(printer: Printer, value: enum.Enum) -> str:
-    path = path_of(type(value))
+    path = printer.path(type(value))
     known = path is not None and type(value).__members__.get(value.name or "") is value
     return f"{path}.{value.name}" if known else _unreadable(printer, value)
 

@@ -117,10 +117,16 @@ def _is_replaced(place: Path, contents: Contents) -> bool:
 
 
 def _agreed(place: Path, closing: ExitStack) -> Found:
-    """What all processes find alike. Raises: BadCheckpoint: a process finds no whole tree."""
-    found = together(lambda: _found(place, closing), failed=BadCheckpoint)
-    fact = "", found[0].data, f"the arrays {found[0].data}"
-    check_same([fact], f"restore: every process must find the same tree in {place}")
+    """What all processes find alike. Raises: BadCheckpoint: no whole tree."""
+    failure: BadCheckpoint | None = None
+    try:
+        found = _found(place, closing)
+        fact = (found[0].data, f"the arrays {found[0].data}")
+    except BadCheckpoint as error:
+        failure, fact = error, ("", "no saved tree")
+    check_same([("", *fact)], f"restore: every process must find the same tree in {place}")
+    if failure is not None:
+        raise failure
     return found
 
 

@@ -85,7 +85,7 @@ def _constraints(operands: tuple[ArrayType, ...], results: tuple[ArrayType, ...]
 
 
 @cached("constraints over automatic axes", 1024)
-def _over_automatic_axes(sharding: NamedSharding) -> Operation:
+def _over_automatic_axes(sharding: NamedSharding) -> Any:
     """The constraint over automatic axes, so that the type of its result states no cut."""
     return shared(ShardingConstraint, sharding.automatic)
 

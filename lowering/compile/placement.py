@@ -113,8 +113,9 @@ def assigned(where: str, placement: Placement, mesh: MeshAxes | None, devices: A
     if not all(map(runtime.is_device, given)):
         raise BadArgument(f"{where}: device_assignment must be devices of hx.devices(), got {given}.")
     if len(given) != size:
-        found = f"{size}, got {len(given)}"
-        raise DeviceMismatch(f"{where}: device_assignment must have as many devices as the mesh, {found}.")
+        raise DeviceMismatch(
+            f"{where}: device_assignment must have as many devices as the mesh, {size}, got {len(given)}."
+        )
     if mesh is None:
         note_placement(given[0])
         return placement._replace(devices=given)

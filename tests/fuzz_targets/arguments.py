@@ -26,9 +26,9 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
 
 
 def _called(choices: ByteChoices) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of a call: arrays, and now and then anything."""
+    """The arguments of a call: arrays, and now and then anything; ``y``, the second, is named where it is not given."""
     args = choices.several(lambda: mostly(choices, array(choices)), 3)
-    return args, {"y": mostly(choices, array(choices))} if choices.boolean() else {}
+    return args, {"y": mostly(choices, array(choices))} if choices.boolean() and len(args) < 2 else {}
 
 
 def _axes(choices: ByteChoices) -> Any:

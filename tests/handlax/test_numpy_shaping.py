@@ -192,6 +192,15 @@ def test_reversal_and_rotation(shape, data):
     moves(lambda x: hnp.roll(x, shifts, axes), x)
 
 
+def test_a_traced_shift_is_an_integer_or_a_boolean():
+    x = counted((2, 3))
+    for axis in (None, 0, (0, 1)):
+        rolled = hx.jit(lambda x, k: hnp.roll(x, k, axis))
+        np.testing.assert_array_equal(rolled(x, True), np.roll(x, True, axis))
+        with pytest.raises(hx.errors.DTypeMismatch, match="roll: shift must be integers, got f32"):
+            rolled(x, np.float32(1))
+
+
 def test_of_several_shifts_each_has_an_axis():
     x = counted((2, 3))
     with pytest.raises(hx.errors.ShapeMismatch, match="roll: one shift, or one for each axis, is needed, got 3"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadArgument, NotAnArray, ShapeMismatch
+from ...effects.base.errors import BadArgument, DTypeMismatch, NotAnArray, ShapeMismatch
 from ...effects.base.source_locations import warn_user
 from ...effects.base.stack import current, perform
 from ...effects.core.arrays import Array, ConcreteArray, as_array, duplicate, scalar
@@ -24,6 +24,7 @@ from ...effects.operations.manipulation.operand_promotion import broadcast_shape
 from ...effects.operations.manipulation.rearranging import completed
 from ...effects.operations.manipulation.slicing import Concatenate, Rev
 from ...effects.sharding.sharding_rules import entries_of
+from ...effects.types.dtypes import is_bool, is_integer
 from ...effects.types.extent import Extent
 from ...effects.types.lengths import read
 from ...effects.types.sized import extents_in
@@ -329,7 +330,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
     """``roll(x, k)[i] == x[(i - k) % n]`` along each of the axes; of the flattened array for ``axis=None``.
 
-    ``shift`` may be a traced array.
+    ``shift`` may be a traced array. Raises: DTypeMismatch: one of neither integers nor booleans.
 
     >>> roll(np.arange(4, dtype="int32"), 1)
     Array([3, 0, 1, 2], dtype=int32)
@@ -351,11 +352,14 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def _steps(shift: Any) -> Any:
-    """The shifts of ``roll`` as a list: Python integers, or traced scalars."""
+    """The shifts of ``roll`` as a list: Python numbers, or traced integers of rank 0."""
     if isinstance(shift, (tuple, list)):
-        return shift
+        return [step for each in shift for step in _steps(each)]
     if isinstance(shift, Array) and not isinstance(shift, ConcreteArray):
-        return unstack(shift) if shift.ndim else [shift]
+        if not (is_integer(shift.dtype) or is_bool(shift.dtype)):
+            raise DTypeMismatch(f"roll: shift must be integers, got {shift.type}.", hint="shift.astype(int).")
+        counts = convert(shift, INT32) if is_bool(shift.dtype) else shift
+        return unstack(counts) if shift.ndim else [counts]
     return np.ravel(np.asarray(shift)).tolist()
 
 

@@ -13,6 +13,8 @@ from helpers.written_programs import V3, Noted, again, f32, program
 from hypothesis import given
 from returns.result import Success
 
+import handlax as hx
+from handlax import lax
 from handlax.effects.base.source_locations import user_site
 from handlax.effects.core.arrays import concrete, scalar
 from handlax.effects.core.named_axes import Axis
@@ -27,6 +29,7 @@ from handlax.effects.trees import pytrees
 from handlax.effects.trees.frozen_tree import freeze
 from handlax.effects.types import dtypes
 from handlax.effects.types.array_type import array_type
+from handlax.errors import ParseError
 from handlax.testing.generator.equations import random_array
 
 
@@ -213,6 +216,18 @@ def unnamed():
     pytrees.register_pytree_node(Node, lambda node: ((), None), lambda _, children: Node())
     return [Pair(1), Kind.A, Numbers((1,)), Local(1), Parts.LEFT | Parts.RIGHT, np.dtype("S3"),
             pytrees.structure(Node()), lambda: 1, Pair]
+
+
+def test_classes_that_the_module_of_an_operation_has_stand_without_their_module():
+    p = hx.make_program(lambda x: lax.dot(x, x, precision=lax.Precision.HIGHEST))(np.ones((2, 2)))
+    q = hx.make_program(lambda x: lax.conv(x, x, (1, 1), "SAME"))(np.ones((1, 1, 3, 3)))
+    assert "(Precision.HIGHEST, Precision.HIGHEST)" in str(p) and "=ConvDimensionNumbers(lhs_spec=" in str(q)
+    assert Program.parse(str(p)) == p and Program.parse(str(q)) == q
+    module = "handlax.effects.operations.dot_general:"
+    assert Program.parse(str(p).replace("Precision.", f"{module}Precision.")) == p
+    for wrong in ("Precision.NONE", "np.pi", "Precision"):
+        with pytest.raises(ParseError, match="expected a value"):
+            Program.parse(str(p).replace("Precision.HIGHEST", wrong))
 
 
 def test_what_has_no_name_is_shown_and_does_not_read_back():
