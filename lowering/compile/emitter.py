@@ -465,11 +465,11 @@ class Emitter:
 
     def sharding_constraint(self, x: SsaValue, sharding: NamedSharding) -> SsaValue:
         """The value, cut so; itself where that says nothing."""
-        cut = self.cuts.get((sharding, x.type))
+        cut = self.cuts.get(key := (sharding, x.type))
         if cut is None:
             of_devices = sharding.spec.summed_axes & x.type.manual and not sharding.spec.axes
             nothing = of_devices or sharding.mesh.size == 1 or {*sharding.spec} == {UNCONSTRAINED}
-            cut = self.cuts[sharding, x.type] = "" if nothing else f"{self.sharding(sharding, x.type)} : {tensor(x.type)}"
+            cut = self.cuts[key] = "" if nothing else f"{self.sharding(*key)} : {tensor(x.type)}"
         return self.new(f"sdy.sharding_constraint {x.name} {cut}", x.type) if cut else x
 
     def in_memory(self, x: SsaValue, space: Space) -> SsaValue:
