@@ -11,7 +11,7 @@ from typing import Any
 
 import handlax
 
-from .launch.main_program import main_program
+from .launch import main_program
 
 
 def main(arguments: Sequence[str]) -> None:

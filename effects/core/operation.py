@@ -177,7 +177,7 @@ class Operation(Parametrised, ImmutableObject):
         """The axes of a mesh along which the results vary; ``operands``: those along which an operand does."""
         return operands
 
-    def sums(self, types: Sequence[Any]) -> Sums:
+    def partial_sums(self, types: Sequence[Any]) -> Sums:
         """The axes of a mesh along which the results are unreduced, and those along which they are reduced.
 
         Raises: ShardingTypeError: operands are partial sums, and it is not linear in them.
@@ -587,5 +587,5 @@ def _cut_result_type(op: Operation, types: tuple[Any, ...]) -> Any:
     if JVP.cell(type(op)) is componentwise:
         sums = [summed_axes(op.name, [t], lambda positions: positions, False) for t in types]
     else:
-        sums = [op.sums(types)] * len(results)
+        sums = [op.partial_sums(types)] * len(results)
     return op.from_results(cut_results(op.name, cut, types, results, sums))

@@ -2,7 +2,7 @@
 
 import sys
 
-from ..launch.main_program import main_program
+from ..launch import main_program
 from .views import install
 
 if __name__ == "__main__":

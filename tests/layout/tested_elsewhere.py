@@ -178,8 +178,8 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "handlax/extend/rule_registries.py": (
         ("handlax/extend/test_ad.py", "handlax/extend/test_batching.py"), "a registry is seen by the rules in it"),
     "handlax/extend/core/primitives.py": (("laws/test_parameters.py",), "the primitive of every operation"),
-    "handlax/__main__.py": (("handlax/launch/test_main_program.py",), "what is executed as a program"),
-    "handlax/explain.py": (("handlax/launch/test_main_program.py",), "what is executed as a program"),
+    "handlax/__main__.py": (("handlax/launch/test_command_line.py",), "what is executed as a program"),
+    "handlax/explain.py": (("handlax/launch/test_command_line.py",), "what is executed as a program"),
     "handlax/as_jax/__main__.py": (("handlax/test_as_jax.py",), "what is executed as a program"),
     "handlax/as_jax/version.py": (("handlax/test_as_jax.py",), "a constant"),
     "handlax/interop/": (

@@ -117,7 +117,7 @@ class Collective(Operation):
     def varies(self, operands: frozenset[SizedAxis]) -> frozenset[SizedAxis]:
         return operands - frozenset(self.axes) if self.makes_equal and self.groups is None else operands
 
-    def sums(self, types: Sequence[Any]) -> Sums:
+    def partial_sums(self, types: Sequence[Any]) -> Sums:
         names = frozenset(self.axis_names).intersection(*[t.manual for t in types])
         ends = self.adds and self.groups is None
         if any([names & (t.mat.reduced if ends else t.mat.reduced | t.mat.unreduced) for t in types]):
@@ -125,7 +125,7 @@ class Collective(Operation):
                 f"{self.name}: along its axes an operand must vary, got {shown(types)}.",
                 hint="lax.psum sums what is unreduced; lax.pcast(x, axes, to='varying') takes copies as values.",
             )
-        return super().sums([t.cut_by(t.cut and t.cut.with_spec(t.cut.spec.without_sums(names))) for t in types])
+        return super().partial_sums([t.cut_by(t.cut and t.cut.with_spec(t.cut.spec.without_sums(names))) for t in types])
 
     @property
     def needs_all_lanes(self) -> bool:
