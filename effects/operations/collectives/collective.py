@@ -125,7 +125,8 @@ class Collective(Operation):
                 f"{self.name}: along its axes an operand must vary, got {shown(types)}.",
                 hint="lax.psum sums what is unreduced; lax.pcast(x, axes, to='varying') takes copies as values.",
             )
-        return super().partial_sums([t.cut_by(t.cut and t.cut.with_spec(t.cut.spec.without_sums(names))) for t in types])
+        others = [t.cut and t.cut.with_spec(t.cut.spec.without_sums(names)) for t in types]
+        return super().partial_sums([t.cut_by(cut) for t, cut in zip(types, others)])
 
     @property
     def needs_all_lanes(self) -> bool:

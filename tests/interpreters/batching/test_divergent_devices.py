@@ -114,3 +114,20 @@ def test_effects_are_performed_where_all_choose_alike_and_refused_where_they_do_
     for f in (branch, loop):
         with pytest.raises(errors.CallbackError, match="devices chose differently, meet along i inside"):
             f(X)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_collective_of_which_nothing_is_used_holds_up_no_device(check):
+    @hx.custom_vjp
+    def scaled(x, by):
+        return x * by
+
+    scaled.defvjp(lambda x, by: (x * by, (x, by)), lambda kept, ct: (ct * kept[1], total((ct * kept[0]).sum())))
+
+    def f(x, by):
+        gradient = lambda x: hx.grad(lambda x: scaled(x, by).sum())(x)  # the cotangent of ``by`` is not asked for
+        return lax.cond(lax.axis_index("i") > 0, gradient, lambda x: x, x)
+
+    mesh = Mesh(np.array(hx.devices("cpu")[:LANES]), ("i",))
+    y = hx.shard_map(f, mesh=mesh, in_specs=(P("i"), P()), out_specs=P("i"), check_vma=check)(X, np.float32(2))
+    np.testing.assert_array_equal(y, np.concatenate([X[:1], np.full_like(X[1:], 2)]))

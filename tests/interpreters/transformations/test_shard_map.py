@@ -453,22 +453,6 @@ def test_what_cannot_be_is_refused(f, specs, error, message):
         sharded(X)
 
 
-def test_devices_that_choose_differently_pass_over_collectives_of_which_nothing_is_used():
-    @hx.custom_vjp
-    def scaled(x, by):
-        return x * by
-
-    scaled.defvjp(lambda x, by: (x * by, (x, by)), lambda kept, ct: (ct * kept[1], lax.psum((ct * kept[0]).sum(), "a")))
-
-    def f(x, by):
-        gradient = lambda x: hx.grad(lambda x: scaled(x, by).sum())(x)  # the cotangent of ``by`` is not asked for
-        return lax.cond(lax.axis_index("a") > 0, gradient, lambda x: x, x)
-
-    for check in (True, False):
-        mapped = hx.shard_map(f, mesh=MESH, in_specs=(P("a"), P()), out_specs=P("a"), check_vma=check)
-        close(mapped(X, np.float32(2)), np.concatenate([X[: len(X) // 2], np.full_like(X[len(X) // 2 :], 2)]))
-
-
 @pytest.mark.parametrize(
     "f",
     [
