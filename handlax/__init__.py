@@ -265,11 +265,11 @@ if _typing.TYPE_CHECKING:
     from .lowering.arrays.prefetch import prefetch as prefetch
     from .lowering.clients.runtime_classes import Device as Device
     from .lowering.clients.runtime_classes import array_garbage_collection_guard as array_garbage_collection_guard
+    from .lowering.inspection.environment_info import print_environment_info as print_environment_info
     from .lowering.inspection.profile import profile as profile
     from .lowering.jit.ahead_of_time import ShapeDtypeStruct as ShapeDtypeStruct
     from .lowering.jit.ahead_of_time import compile_all as compile_all
     from .lowering.jit.ahead_of_time import eval_shape as eval_shape
-    from .lowering.jit.environment_info import print_environment_info as print_environment_info
     from .lowering.jit.explain_retrace import explain as explain
     from .lowering.jit.two_passes import fwd_and_bwd as fwd_and_bwd
     from .lowering.maps.pmap import pmap as pmap

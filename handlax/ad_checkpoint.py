@@ -17,8 +17,8 @@ from .interpreters.transformations.saved_residuals import Residuals as Residuals
 from .interpreters.transformations.saved_residuals import Use as Use
 from .interpreters.transformations.saved_residuals import print_saved_residuals as print_saved_residuals
 from .interpreters.transformations.saved_residuals import saved_residuals as saved_residuals
-from .lowering.jit.memory_plan import MemoryPlan as MemoryPlan
-from .lowering.jit.memory_plan import memory_plan as memory_plan
+from .lowering.inspection.memory_plan import MemoryPlan as MemoryPlan
+from .lowering.inspection.memory_plan import memory_plan as memory_plan
 
 remat = checkpoint
 __getattr__ = _primitives_of(__name__)

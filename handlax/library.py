@@ -39,4 +39,4 @@ from .interpreters.library.pure.dry_run import dry_run as dry_run
 from .interpreters.library.pure.memoise import memo as memo
 from .interpreters.library.pure.nan_origin import nan_origin as nan_origin
 from .interpreters.library.pure.precision import autocast as autocast
-from .lowering.jit.costs import costs as costs
+from .lowering.inspection.costs import costs as costs

@@ -1,6 +1,6 @@
 """``handlax.profiler``: what the host and the devices do, recorded by XLA's profiler; what lies in their memory."""
 
-from .lowering.jit.scope_times import scope_times as scope_times
+from .lowering.inspection.scope_times import scope_times as scope_times
 from .lowering.xla.profiler import ProfileData as ProfileData
 from .lowering.xla.profiler import ProfileEvent as ProfileEvent
 from .lowering.xla.profiler import ProfileLine as ProfileLine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 import time
 from collections import defaultdict
@@ -17,10 +16,10 @@ from ...effects.base.monitoring import COMPILE_SECONDS, DURATIONS, LOWER_SECONDS
 from ...effects.base.watching import COMPILED_ANEW, logger
 from ..jit.dispatch import module_name
 from ..xla.profiler import ProfileOptions, ProfileSession
+from .hlo_program import HOLDS_OTHERS
 
 STEPS = {TRACE_SECONDS: "tracing", LOWER_SECONDS: "lowering", COMPILE_SECONDS: "compiling"}
 EXECUTING = "executing"
-_HOLDS_OTHERS = re.compile("while|conditional|call")  # instructions whose time is that of the instructions in them
 
 
 class FunctionTimes:
@@ -174,5 +173,5 @@ def _add_executions(found: Profile) -> None:
         for event in [event for line in plane.lines for event in line.events]:
             stats = dict(event.stats)
             module = str(stats.get("hlo_module", "")).partition("(")[0]
-            if module and not _HOLDS_OTHERS.match(str(stats.get("hlo_op", ""))):
+            if module and not HOLDS_OTHERS.match(str(stats.get("hlo_op", ""))):
                 found.of(f"jit({module.removeprefix('jit_')})").add(EXECUTING, event.duration_ns * 1e-9)

@@ -151,7 +151,7 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
         ("lowering/jit/test_jit.py", "interpreters/core/test_trace_cache.py"), "the key of a call"),
     "lowering/jit/dispatch.py": (
         ("lowering/jit/test_jit.py", "threads/test_compilation.py"), "a call from arguments to results"),
-    "lowering/jit/memory_plan.py": (
+    "lowering/inspection/memory_plan.py": (
         ("interpreters/differentiation/test_memory_budget.py",), "the consequences of a memory budget"),
     "lowering/compile/estimate.py": (
         ("lowering/compile/test_eager_compilation.py",), "the choices that follow from estimates"),

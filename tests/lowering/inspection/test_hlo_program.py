@@ -3,7 +3,7 @@
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
-from handlax.lowering.jit.hlo_program import HloArray, hlo_program
+from handlax.lowering.inspection.hlo_program import HloArray, hlo_program
 
 TEXT = """HloModule m
 

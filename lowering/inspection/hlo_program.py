@@ -12,6 +12,8 @@ _INSTRUCTION = re.compile(r"^ *(?:ROOT )?%?([\w.-]+) = (.*?) ([a-z][a-z0-9-]*)\(
 _SCOPES = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _ARRAY = re.compile(r"\b(pred|[a-z]+(\d+)\w*)\[([\d,<=]*)\]")
 _OPERAND = re.compile(r"%([\w.-]+)")
+HOLDS_OTHERS = re.compile("while|conditional|call")
+"""The operations whose time is that of the instructions that they execute."""
 
 
 class HloArray(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -12,12 +11,10 @@ from typing import Any
 from ...effects.base.errors import BadArgument, need_count, need_function
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
+from ..jit.devices import block_until_ready
+from ..jit.jit import jit
 from ..xla.profiler import trace
-from .devices import block_until_ready
-from .hlo_program import hlo_program
-from .jit import jit
-
-_HOLDS_OTHERS = re.compile("while|conditional|call")  # whose time is that of the instructions in them
+from .hlo_program import HOLDS_OTHERS, hlo_program
 
 
 def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[str, float]]:
@@ -69,7 +66,7 @@ def instruction_scopes(text: str) -> dict[str, str]:
     {'a.1': 'encoder/norm'}
     """
     instructions = chain(*hlo_program(text).computations.values())
-    return {each.name: each.scope for each in instructions if not _HOLDS_OTHERS.fullmatch(each.opcode)}
+    return {each.name: each.scope for each in instructions if not HOLDS_OTHERS.fullmatch(each.opcode)}
 
 
 def _text(compiled: Any) -> str:

@@ -6,7 +6,7 @@ import handlax as hx
 from handlax import lax, nn
 from handlax import numpy as hnp
 from handlax.library import LinkCost
-from handlax.lowering.jit.costs import _groups
+from handlax.lowering.inspection.costs import _groups
 from handlax.sharding import AbstractMesh, AxisType, NamedSharding, P
 
 AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...effects.base.caches import cache_info
 from ...effects.base.config import DEFAULTS, current
-from .devices import devices, local_device_count, process_count
+from ..jit.devices import devices, local_device_count, process_count
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

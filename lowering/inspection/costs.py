@@ -36,9 +36,9 @@ from ...interpreters.library.pure.counters import cost_counter
 from ...interpreters.transformations.make_program import trace as trace_function
 from ..compile.compile import LoweredProgram, aliases_of
 from ..compile.placement import by_settings
+from ..jit.ahead_of_time import trace
+from ..jit.dispatch import Jitted
 from ..xla.lazy import runtime
-from .ahead_of_time import trace
-from .dispatch import Jitted
 from .hlo_program import HloArray, HloInstruction, HloProgram, hlo_program
 
 
