@@ -51,6 +51,7 @@ check: $(DEV)/ready          ## lint, types, documentation
 	$(DEV)/bin/python tools/architecture.py --check
 	$(DEV)/bin/python tools/handler_choice.py --check
 	$(DEV)/bin/python tools/mutants_page.py --check
+	$(DEV)/bin/python tools/readme_picture.py --check
 
 docs: $(DOCS)/ready          ## the site of the documentation, in build/site
 	$(DOCS)/bin/sphinx-build -q -W --keep-going -b html docs $(SITE) $(ARGS)
