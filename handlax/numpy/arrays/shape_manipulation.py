@@ -351,10 +351,14 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
     return x
 
 
-def _steps(shift: Any) -> Any:
+def _steps(shift: Any) -> list[Any]:
     """The shifts of ``roll`` as a list: Python numbers, or traced integers of rank 0."""
-    if isinstance(shift, (tuple, list)):
-        return [step for each in shift for step in _steps(each)]
+    parts = shift if isinstance(shift, (tuple, list)) else (shift,)
+    return [step for part in parts for step in _steps_of(part)]
+
+
+def _steps_of(shift: Any) -> Any:
+    """Those of an array or a number."""
     if isinstance(shift, Array) and not isinstance(shift, ConcreteArray):
         if not (is_integer(shift.dtype) or is_bool(shift.dtype)):
             raise DTypeMismatch(f"roll: shift must be integers, got {shift.type}.", hint="shift.astype(int).")

@@ -330,7 +330,7 @@ def test_every_operation_on_arrays_has_a_rule_for_ragged_lanes():
     missing = {kind for kind in missing if kind.__module__.startswith("handlax.effects.operations.")}
     where = {kind.__module__.removeprefix("handlax.effects.operations.") for kind in missing}
     places = {f"foundations.{name}" for name in ("layout_constraint", "put_on", "sharding_constraint", "to_memory")}
-    assert where == {"collectives.collective"} | places
+    assert where == {"collectives.collective", "collectives.host_local"} | places
 
 
 @KINDS_OF_LENGTHS

@@ -14,7 +14,7 @@ from handlax.effects.sharding.partition_spec import PartitionSpec as P
 from handlax.effects.types.array_type import array_type
 from handlax.interpreters.core.record import record
 from handlax.lowering.arrays.sharding_constraints import with_sharding_constraint
-from handlax.lowering.compile.compile import compile_program, lower
+from handlax.lowering.compile.compile import closed_at, compile_program, lower
 from handlax.lowering.compile.placement import meshes, on_device, over, placed_as_typed
 from handlax.lowering.compile.stablehlo_modules import lower_program
 from handlax.lowering.xla import jaxlib_runtime
@@ -39,12 +39,18 @@ def program(f, x=X):
     return record(lambda x: [f(x)], [hnp.asarray(x).type])
 
 
+def emitted(program, placement=None, options=None):
+    """The text of the program, for the devices of its meshes."""
+    closed, _, settled = closed_at(program, "f", placement)
+    return lower(closed, "f", (), False, settled, options).module.text
+
+
 def spec(x):
     return jaxlib_runtime.named_sharding(x.buffer).spec
 
 
 def test_a_mesh_is_declared_once_with_its_axes_in_both_dialects():
-    text = lower(program(lambda x: constrained(x, cut(GRID, "a"), cut(GRID, ("a", "b")))), "f").module.text
+    text = emitted(program(lambda x: constrained(x, cut(GRID, "a"), cut(GRID, ("a", "b")))))
     assert text.count("sdy.mesh @") == 1 and "mhlo.num_partitions = 8" in text
     assert 'sdy.mesh @mesh = <["a"=2, "b"=4]>' in text
     assert 'stablehlo.mesh = {axes = [{name = "a", size = 2 : i64}, {name = "b", size = 4 : i64}]}' in text
@@ -53,12 +59,12 @@ def test_a_mesh_is_declared_once_with_its_axes_in_both_dialects():
 
 def test_functions_of_a_module_share_its_meshes():
     inner = hx.jit(lambda x: constrained(x, cut(GRID, "b"), cut(LINE, "c")))
-    text = lower(program(lambda x: inner(constrained(x, cut(GRID, "a")))), "f").module.text
+    text = emitted(program(lambda x: inner(constrained(x, cut(GRID, "a")))))
     assert text.count("sdy.mesh @") == 2 and '@mesh_1 = <["c"=8]>' in text and '<@mesh_1, [{"c"}, {}]>' in text
 
 
 def test_a_program_of_one_device_knows_of_no_mesh():
-    text = lower(program(lambda x: x + 1), "f").module.text
+    text = emitted(program(lambda x: x + 1))
     assert "sdy" not in text and "mhlo.num_partitions = 1" in text
 
 
@@ -75,10 +81,10 @@ def test_what_is_stored_is_behind_a_barrier_or_a_call_where_xla_removes_barriers
 def test_a_program_is_emitted_for_the_platform_of_its_device(options, monkeypatch):
     monkeypatch.setattr(runtime, "KEEPS_BARRIERS", False)
     largest = program(hnp.max, np.ones(4096, "float32"))  # on a CPU with a witness of NaN
-    emitted = lambda where: lower(largest, "f", placement=where, options=options).module.text
-    assert "stablehlo.or" in emitted(None) and "stablehlo.or" in emitted(over(LINE))
+    for_devices = lambda where: emitted(largest, where, options)
+    assert "stablehlo.or" in for_devices(None) and "stablehlo.or" in for_devices(over(LINE))
     for name in ("gpu", "cuda"):
-        assert "stablehlo.or" not in emitted(on_device(SimpleNamespace(platform=name)))
+        assert "stablehlo.or" not in for_devices(on_device(SimpleNamespace(platform=name)))
 
 
 def test_a_loop_without_a_carry_ends_at_once(capfd):
@@ -97,7 +103,7 @@ def test_meshes_are_found_inside_of_bodies():
 def test_an_abstract_mesh_is_emitted_and_not_compiled():
     mesh = AbstractMesh((64, 64), ("a", "b"), (AxisType.Auto, AxisType.Auto))
     large = program(lambda x: hnp.sum(constrained(x, cut(mesh, "a", "b"))), np.zeros((128, 128)))
-    assert "mhlo.num_partitions = 4096" in lower(large, "f").module.text
+    assert "mhlo.num_partitions = 4096" in emitted(large)
     with pytest.raises(errors.DeviceMismatch, match="abstract"):
         compile_program(large)
 
