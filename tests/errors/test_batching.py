@@ -146,7 +146,7 @@ def test_what_is_listed_is_refused_and_what_is_refused_is_listed(reached):
 def refusals():
     """The statements that refuse to batch: those of the handlers, and of batching rules elsewhere."""
     files = [*(ROOT / "effects").rglob("*.py"), *(ROOT / "interpreters/custom").glob("*.py")]
-    others = "containers.py", "mapped_axes.py", "joined_processes.py"  # mistakes in arguments, and programs not in lanes
+    others = "containers.py", "mapped_axes.py", "joined_processes.py"  # not of lanes
     cells = {name for file in files for name in re.findall(r"^    batch = (\w+)$", file.read_text(), re.MULTILINE)}
     for file in sorted([*(ROOT / "interpreters/batching").glob("*.py"), *files]):
         tree = ast.parse(file.read_text())
