@@ -96,9 +96,7 @@ class ArrayType(ImmutableObject, Sized):
 
     @property
     def sharding(self) -> Any:
-        """The sharding that the type states: its cut, within ``shard_map`` over the mesh in force, of which axes are
-        manual; without one, no dimension is cut along an axis of the mesh in force.
-        """
+        """The cut over the mesh in force, whose manual axes it no longer names; without a cut, P(None, ...)."""
         return LaterLayers.in_force(self.cut, self.ndim)
 
     def extents(self) -> list[Extent]:

@@ -323,4 +323,4 @@ def without_divisions(program: Program) -> Program:
 
 def _call_of(op: Any) -> Any:
     called = op.map_bodies(without_divisions)
-    return called.with_bodies(called.bodies) if isinstance(op, CustomPartitioning) else called
+    return called.as_call() if isinstance(op, CustomPartitioning) else called
