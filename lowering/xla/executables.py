@@ -15,7 +15,7 @@ import numpy as np
 from ...effects.base.caches import cached, per_process, process_lock
 from ...effects.base.errors import BadCall, CompileError, HandlaxError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
-from ...effects.operations.foundations.foreign_call import DIVIDED_CALL
+from ...effects.operations.foundations.foreign_call import PARTITIONED_CALL
 from ...effects.sharding.devices import is_addressable, processes_of
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
@@ -39,6 +39,7 @@ from .buffer_types import (
     spec_over,
 )
 from .buffers import Buffer
+from .compiler_calls import Inspection, PartitionedCall
 from .stablehlo_types import storage
 
 if TYPE_CHECKING:
@@ -294,8 +295,8 @@ def compile(
     Args:
         results: shape and dtype of each output of ``@main``, which are not checked.
         calls: the host functions that the program calls by their index in this sequence; each maps NumPy arrays, which
-            it may keep, to a tuple of arrays. The executable keeps the functions alive. XLA calls one with a ``rank``
-            while it compiles the program, with the sharding of a value.
+            it may keep, to a tuple of arrays. The executable keeps the functions alive. XLA calls those of
+            ``compiler_calls`` while it compiles the program.
         options: XLA's debug options by name, such as ``{"xla_cpu_enable_fast_math": True}``.
         places: the mesh of the devices, the sharding of each argument and of each result, where None lets XLA choose;
             without it all are on the first device.
@@ -309,11 +310,12 @@ def compile(
     COUNTS["compile"] += 1
     try:
         if calls:
-            asked = [(i, _Answers(call, places[0])) for i, call in enumerate(calls) if places and hasattr(call, "rank")]
-            with _with_divisions(_with_inspections(str(text), asked), calls) as inspected:
+            told = [i for i, call in enumerate(calls) if places and isinstance(call, Inspection)]
+            asked = [(i, _Answers(calls[i], places[0])) for i in told]  # type: ignore[index]
+            with _with_partitions(_with_inspections(str(text), asked), calls) as inspected:
                 module = _with_host_calls(inspected, devices[0].platform)
                 collect_garbage()
-                kept = [_part_of_none if hasattr(call, "lower_part") else call for call in calls]
+                kept = [_part_of_none if isinstance(call, PartitionedCall) else call for call in calls]
                 loaded = backend_compile_and_load(client, module, devices, built, kept)
             for error in [error for _, answers in asked for error in answers.errors]:
                 raise type(error)(error.what) from error.__cause__  # of the line that compiles
@@ -417,12 +419,15 @@ class _PartAnswers:
 
 
 def _part_of_none() -> None:
-    """What an executable keeps in the place of a divided call, of which XLA asks while it compiles alone."""
+    """What an executable keeps in the place of a partitioned call, of which XLA asks while it compiles alone."""
 
 
 @contextmanager
-def _with_divisions(text: str, calls: Sequence[Any]) -> Iterator[str]:
-    """The text of a program that is compiled in this block, in which XLA finds who answers for its divided calls.
+def _with_partitions(text: str, calls: Sequence[Any]) -> Iterator[str]:
+    """The text of a program that is compiled in this block, in which XLA finds who answers for its partitioned calls.
+
+    In a text their numbers are places among its calls, so that equal programs have equal texts. Several may be compiled
+    at once, and those that answer are found by numbers that are unique in the process.
 
     Raises: what an answer raised, in place of XLA's error.
     """
@@ -430,10 +435,10 @@ def _with_divisions(text: str, calls: Sequence[Any]) -> Iterator[str]:
     context = copy_context()
     keys = []
     for i, call in enumerate(calls):
-        if hasattr(call, "lower_part"):
+        if isinstance(call, PartitionedCall):
             answer_xla()
-            key = f"{DIVIDED_CALL}#{next(_NUMBERS)}"
-            text = text.replace(f'"{DIVIDED_CALL}{i}"', f'"{key}"')
+            key = f"{PARTITIONED_CALL}#{next(_NUMBERS)}"
+            text = text.replace(f'"{PARTITIONED_CALL}{i}"', f'"{key}"')
             keys.append(key.encode())
             ANSWERS[keys[-1]] = _PartAnswers(call, context, errors)
     try:
