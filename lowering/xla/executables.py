@@ -5,7 +5,7 @@ import pathlib
 import platform as host_platform
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import Context, copy_context
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -128,7 +128,7 @@ class Executable:
         handlers = [_result_handler(kind, where, committed or layout_of(where) is not None) for kind, where in pairs]
         if len(self.devices) > 1:
             starves = _STARVES and self.devices[0].platform == "cpu"
-            execute = (_one_after_the_other if starves else _in_one_order)(execute)
+            execute = _one_after_the_other(execute) if starves else _in_one_order(execute, self.devices)
         if not all(map(is_addressable, self.devices)):
             execute = self._together(execute)
 
@@ -212,6 +212,7 @@ _COLLECTIVES = re.compile(r"\b(all-(reduce|gather|to-all)|reduce-scatter|collect
 _LAST: list[Any] = []  # the token of the last program over several devices
 empty_in_children(_LAST)
 _LAUNCHING = process_lock()
+_TURNS: dict[tuple[str, int], Any] = {}  # of each device the lock of who enqueues a program on it
 
 
 def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
@@ -239,17 +240,24 @@ def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buff
     return launch
 
 
-def _in_one_order(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
-    """``execute``, which enqueues a program on all its devices before another thread enqueues one.
+def _in_one_order(execute: Callable[..., Any], devices: Sequence[Device]) -> Callable[[Sequence[Buffer]], Any]:
+    """``execute``, which enqueues a program on all its devices before another thread enqueues one on any of them.
 
     The queue of a device is bounded: where two programs are in other orders in the queues of two devices, each device
-    waits in the collective of one for the other device, whose queue is full before it comes to this program.
+    waits in the collective of one for the other device, whose queue is full before it comes to this program. Programs
+    that share no device do not wait for each other. All threads take devices in the order of their numbers.
     """
+    numbers = sorted([(device.platform, device.id) for device in devices if is_addressable(device)])
+    with _LAUNCHING:
+        _TURNS.update({number: process_lock() for number in numbers if number not in _TURNS})
+    turns = [_TURNS[number] for number in numbers]
 
     def launch(buffers: Sequence[Buffer]) -> Any:
-        if CURRENT_HOST_CALL.get() is not None:  # who holds the lock may wait for the program that calls the host
+        if CURRENT_HOST_CALL.get() is not None:  # who holds a lock may wait for the program that calls the host
             return execute(buffers)
-        with _LAUNCHING:
+        with ExitStack() as held:
+            for turn in turns:
+                held.enter_context(turn)
             return execute(buffers)
 
     return launch
