@@ -26,10 +26,10 @@ class LaterLayers:
     """``(x, sharding)``: the concrete array, committed to a sharding."""
 
     assembled: Callable[[Any, Any], Any]
-    """``(sharding, x)``: the array of all processes, of which the concrete array has what is on this one's devices."""
+    """``(sharding, x)``: ``make_array_from_process_local_data``."""
 
     own_part: Callable[[Any, Any], Any]
-    """``(x, sharding)``: what this process's devices have of a concrete array of all processes, cut so."""
+    """``(sharding, x)``: the inverse of ``assembled``."""
 
     resharded: Callable[[str, Any, Any], Any]
     """``(where, x, shardings)``: ``reshard(x, shardings)`` under the name ``where`` in errors."""
@@ -38,7 +38,9 @@ class LaterLayers:
     """A tree with its arrays hidden: their types leave it to the compiler how they are cut."""
 
     in_force: Callable[[Any, int], Any]
-    """``(cut, rank)``: what a cut says, or of arrays of this rank None, over the mesh in force."""
+    """``(cut, rank)``: the cut over the mesh in force, whose manual axes it no longer names; without a cut,
+    P(None, ...).
+    """
 
     numpy: Any
     """The module that ``__array_namespace__`` of arrays returns."""

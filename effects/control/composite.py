@@ -28,9 +28,13 @@ class Replaceable(HigherOrder):
     carry = 0
     prunes = False
 
+    def as_call(self) -> Call:
+        """A plain call of the body."""
+        return Call(self.bodies, self.label)
+
     def with_bodies(self, bodies, **counts):
-        """A call of another body, in whose place there is nothing else to take."""
-        return Call(tuple(bodies), self.label)
+        """A plain call of another body."""
+        return self if tuple(bodies) == self.bodies else Call(tuple(bodies), self.label)
 
     def map_bodies(self, f):
         bodies = (f(self.bodies[0]),)

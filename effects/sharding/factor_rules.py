@@ -26,7 +26,13 @@ BATCHING = "…"
 _FACTOR = re.compile(r"[a-zA-Z]\w*")
 _BATCHING = re.compile(rf"{BATCHING}\d*")
 _TOKEN = re.compile(r"(?P<rest>\.\.\.\d*)|(?P<factor>[a-zA-Z]\w*)|(?P<mark>[(),])|\s+")
-_KINDS = ("reduction_factors", "need_replication_factors", "permutation_factors")
+
+class FactorKinds(NamedTuple):
+    """The factors of a rule that are of a kind: summed over, never cut, and those whose parts devices exchange."""
+
+    reduction_factors: tuple[str, ...] = ()
+    need_replication_factors: tuple[str, ...] = ()
+    permutation_factors: tuple[str, ...] = ()
 
 
 class CompoundFactor(tuple[str, ...]):
@@ -87,11 +93,12 @@ class SdyShardingRule(KeyedObject):
     Raises: BadArgument: a size is missing or not needed, or a kind of factors has one that the rule has not.
     """
 
-    __slots__ = ("operand_mappings", "result_mappings", "factor_sizes", *_KINDS)
+    __slots__ = ("operand_mappings", "result_mappings", "factor_sizes", "kinds", *FactorKinds._fields)
     _guard = ("sharding rules", "make another SdyShardingRule.")
     operand_mappings: tuple[ArrayMapping, ...]
     result_mappings: tuple[ArrayMapping, ...]
     factor_sizes: Mapping[str, int]
+    kinds: FactorKinds
     reduction_factors: tuple[str, ...]
     need_replication_factors: tuple[str, ...]
     permutation_factors: tuple[str, ...]
@@ -103,14 +110,16 @@ class SdyShardingRule(KeyedObject):
     ):
         operands, results = [
             tuple([ArrayMapping(*each) for each in mappings]) for mappings in (operand_mappings, result_mappings)]
-        kinds = dict(zip(_KINDS, (reduction_factors, need_replication_factors, permutation_factors)))
+        kinds = FactorKinds(reduction_factors, need_replication_factors, permutation_factors)
+        named = kinds._asdict()
         _check_sizes((*operands, *results), factor_sizes)
-        _check_kinds(kinds, {factor for mapping in (*operands, *results) for factor in _factors(mapping)})
-        self._fill(operand_mappings=operands, result_mappings=results, factor_sizes=dict(factor_sizes), **kinds)
-        self._set_key(operands, results, tuple(factor_sizes.items()), *kinds.values())
+        _check_kinds(named, {factor for mapping in (*operands, *results) for factor in _factors(mapping)})
+        sizes = dict(factor_sizes)
+        self._fill(operand_mappings=operands, result_mappings=results, factor_sizes=sizes, kinds=kinds, **named)
+        self._set_key(operands, results, tuple(sizes.items()), kinds)
 
     def __repr__(self) -> str:
-        kinds = [f" {kind}={factors}" for kind in _KINDS if (factors := getattr(self, kind))]
+        kinds = [f" {kind}={factors}" for kind, factors in self.kinds._asdict().items() if factors]
         arrays = f"{self.operand_mappings}, {self.result_mappings}, {self.factor_sizes}"
         return f"SdyShardingRule({arrays}{''.join(kinds)})"
 
@@ -159,9 +168,8 @@ def parse_rule(rule: Any, **options: Any) -> SdyShardingRule:
 
     Raises: BadArgument: it is no such text.
 
-    >>> parse_rule("... (i j) -> ... i j", i=2)
-    Traceback (most recent call last):
-    handlax.errors.BadArgument: sharding_rule: sizes are given of parts of dimensions alone, ...
+    >>> parse_rule("i (j k), k -> i j", reduction_factors=("k",)).operand_mappings
+    (('i', ('j', 'k')), ('k',))
     """
     sides = rule.split("->") if isinstance(rule, str) else ()
     if len(sides) != 2:
@@ -213,16 +221,15 @@ class SizedRule(NamedTuple):
     operands: Sequence[Sequence[Sequence[str]]]
     results: Sequence[Sequence[Sequence[str]]]
     sizes: Mapping[str, int]
-    kinds: tuple[tuple[str, ...], ...] = ((), (), ())  # reduction, need_replication, permutation
+    kinds: FactorKinds = FactorKinds()
 
     @property
     def of_types(self) -> ShardingRule:
-        """The rule for cuts that types state: a dimension is cut as its major factor, one that is reduced as it is."""
-        reduced, whole, _ = self.kinds
+        """The rule for cuts that types state: a dimension is cut as its major factor, a summed one as it is."""
+        summed, whole = self.kinds.reduction_factors, self.kinds.need_replication_factors
         operands = [
-            [(i, dim[0]) if dim[0] in reduced else dim[0] for dim in dims] for i, dims in enumerate(self.operands)]
+            [(i, dim[0]) if dim[0] in summed else dim[0] for dim in dims] for i, dims in enumerate(self.operands)]
         return ShardingRule(operands, [[dim[0] for dim in dims] for dims in self.results], whole)
-
 
     def of_storage(self, operands: Sequence[Shape], results: Sequence[Shape]) -> SizedRule:
         """The rule for arrays of these shapes, whose last dimensions, such as the words of keys, it does not have yet.
@@ -237,8 +244,8 @@ class SizedRule(NamedTuple):
                 for d in range(len(dims), len(shape)):
                     dims.append((f"{side} {i} {d}",))
                     words[f"{side} {i} {d}"] = shape[d]
-        reduction, whole, permutation = self.kinds
-        return SizedRule(rows[0], rows[1], {**self.sizes, **words}, (reduction, (*whole, *words), permutation))
+        kinds = self.kinds._replace(need_replication_factors=(*self.kinds.need_replication_factors, *words))
+        return SizedRule(rows[0], rows[1], {**self.sizes, **words}, kinds)
 
 
 def sized(where: str, rule: SdyShardingRule, operands: Sequence[Shape], results: Sequence[Shape]) -> SizedRule:
@@ -270,7 +277,7 @@ def sized(where: str, rule: SdyShardingRule, operands: Sequence[Shape], results:
             text = " ".join([f"{factor}={sizes[factor]}" for factor in factors])
             raise ShapeMismatch(f"{where}: a dimension must be as large as the product of its factors, got {size} for "
                                 f"({text}).")
-    return SizedRule(rows[0], rows[1], sizes, tuple([getattr(rule, kind) for kind in _KINDS]))
+    return SizedRule(rows[0], rows[1], sizes, rule.kinds)
 
 
 def _dimensions(what: str, mapping: ArrayMapping, shape: Shape, ranks: dict[str, int]) -> list[tuple[str, ...]]:
@@ -295,9 +302,9 @@ def factors_text(rule: SizedRule) -> str:
     ]
     listed = ", ".join([f"{_letter(number)}={rule.sizes[factor]}" for factor, number in order.items()])
     texts = [f" {{{listed}}}" if listed else ""]
-    for kind, factors in zip(("reduction", "need_replication", "permutation"), rule.kinds):
+    for kind, factors in rule.kinds._asdict().items():
         numbers = sorted([order[factor] for factor in factors])
-        texts.append(f" {kind}={{{', '.join(map(_letter, numbers))}}}" if factors else "")
+        texts.append(f" {kind.removesuffix('_factors')}={{{', '.join(map(_letter, numbers))}}}" if factors else "")
     return f"#sdy.op_sharding_rule<({takes})->({gives}){''.join(texts)}, custom>"
 
 

@@ -82,7 +82,9 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def unmapped(mesh: Any) -> Any:
-    """The mesh of ``shard_map`` itself for one of its axes within it, of which some are manual; else the mesh."""
+    """The mesh of the enclosing ``shard_map`` with no axis manual: what ``get_abstract_mesh`` undoes; a mesh of other
+    axes is itself.
+    """
     around = _around()
     return around[0].mesh.abstract_mesh if around and around[0].mesh.shape_tuple == mesh.shape_tuple else mesh
 

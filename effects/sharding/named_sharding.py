@@ -494,9 +494,7 @@ def single_device_of_number(
 
 
 def _in_force(cut: NamedSharding | None, rank: int) -> NamedSharding:
-    """What a cut says, or None of arrays of this rank, over the mesh in force; of a cut of its own mesh, where no axis
-    is manual.
-    """
+    """The cut over the mesh in force, whose manual axes it no longer names; without a cut, P(None, ...)."""
     mesh = get_abstract_mesh()
     if cut is None:
         return NamedSharding(mesh, PartitionSpec(*[None] * rank))

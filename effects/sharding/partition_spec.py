@@ -93,7 +93,9 @@ class PartitionSpec(KeyedObject):
             *entries, unreduced=self.unreduced.intersection(names), reduced=self.reduced.intersection(names))
 
     def without_sums(self, names: Collection[Hashable]) -> PartitionSpec:
-        """The spec whose partitions alone may have these axes."""
+        """The spec without these axes in ``unreduced`` and ``reduced``."""
+        if self.summed_axes.isdisjoint(names):
+            return self
         return self.update(unreduced=self.unreduced.difference(names), reduced=self.reduced.difference(names))
 
     def update(

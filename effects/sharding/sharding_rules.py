@@ -120,6 +120,8 @@ def summed_axes(
 
     Raises: ShardingTypeError: it is not linear in them, or operands differ in their axes.
     """
+    if not any([t.cut is not None and t.cut.spec.summed_axes for t in operands]):
+        return _NO_SUMS
     manual = frozenset[Hashable]().union(*[t.manual for t in operands])
     specs = [PartitionSpec() if t.cut is None else t.cut.spec.without_sums(manual) for t in operands]
     of_devices = _sums_of_devices(name, operands, together) if manual else _NO_SUMS

@@ -47,13 +47,16 @@ class ArrayType(ImmutableObject, Sized):
     explicit axes and has an entry for each dimension; None: along no explicit axis. Where the compiler chooses, the
     entry is UNCONSTRAINED, in texts ``8@?``. Partial sums are ``f32[8]{U:a}``, values of partial cotangents ``{R:a}``.
     ``memory_space``: where the value lies, in texts ``f32<host>[3]`` where that is not the device's own memory.
-    ``placed``: whether one of these three says something.
+    ``placed``: whether one of these three says something. ``mat``: what each device of a mesh has of the value, along
+    the axes that ``shard_map`` divides.
 
     >>> ArrayType((3,), "float32"), ArrayType((3,), np.float32) is ArrayType((3,), np.dtype("float32"))
     (f32[3], True)
     """
 
-    __slots__ = ("shape", "dtype", "weak", "varying", "cut", "memory_space", "placed", "size", "nbytes", "__weakref__")
+    __slots__ = (
+        "shape", "dtype", "weak", "varying", "cut", "memory_space", "placed", "mat", "size", "nbytes", "__weakref__"
+    )
     _guard = ("types", "t.update(shape=..., dtype=...) makes another one.")
     shape: Shape
     dtype: Any
@@ -62,6 +65,7 @@ class ArrayType(ImmutableObject, Sized):
     cut: Any
     memory_space: Space
     placed: bool
+    mat: ManualAxisType
     size: int
     nbytes: int
     ragged: ClassVar[bool] = False  # whether a dimension is symbolic
@@ -86,23 +90,13 @@ class ArrayType(ImmutableObject, Sized):
         return self.mat.varying
 
     @property
-    def mat(self) -> ManualAxisType:
-        """What each device of a mesh has of the value, along the axes that ``shard_map`` divides."""
-        names = self.manual
-        sums = (frozenset[Hashable](),) * 2 if self.cut is None else (self.cut.unreduced, self.cut.spec.reduced)
-        unreduced, reduced = [names & kind for kind in sums]
-        return ManualAxisType(varying=names - unreduced - reduced, unreduced=unreduced, reduced=reduced)
-
-    @property
     def manual(self) -> frozenset[Hashable]:
         """The names of the axes in ``varying``."""
         return frozenset([name for name, _ in self.varying])
 
     @property
     def sharding(self) -> Any:
-        """The sharding that the type states: its cut, within ``shard_map`` over the mesh in force, of which axes are
-        manual; without one, no dimension is cut along an axis of the mesh in force.
-        """
+        """The cut over the mesh in force, whose manual axes it no longer names; without a cut, P(None, ...)."""
         return LaterLayers.in_force(self.cut, self.ndim)
 
     def extents(self) -> list[Extent]:
@@ -220,6 +214,7 @@ class SymbolicType(ArrayType):
 
 _SHAPE, _SIZE, _NBYTES = [ArrayType.__dict__[name].__get__ for name in ("shape", "size", "nbytes")]
 INVARIANT: frozenset[tuple[Hashable, int]] = frozenset()
+_THE_SAME = ManualAxisType()
 _SETTERS = tuple([setter(ArrayType, name) for name in ArrayType.__slots__ if name != "__weakref__"])
 _INTERNED: dict[tuple[Any, ...], ArrayType] = {}
 
@@ -244,7 +239,8 @@ def array_type(
     if type(new) is ArrayType and max(size, *sizes, 0) * int(dtype.itemsize) >= 2**63:
         raise ShapeMismatch(f"an array must have fewer than 2**63 bytes, got {short_name(dtype)}{list(sizes)}.")
     placed = bool(varying or cut) or space is not Space.Device
-    values = (sizes, dtype, bool(weak), varying, cut, space, placed, size, size * int(dtype.itemsize))
+    mat = _manual_axis_type(varying, cut) if varying else _THE_SAME
+    values = (sizes, dtype, bool(weak), varying, cut, space, placed, mat, size, size * int(dtype.itemsize))
     for assign, value in zip(_SETTERS, values):
         assign(new, value)
     if cut is not None and cut.unreduced and not are_added(new.dtype):
@@ -253,6 +249,14 @@ def array_type(
     # setdefault: two threads that create the same type get one object
     new = _INTERNED.setdefault((sizes, new.dtype, new.weak, varying, cut, space), new)
     return new
+
+
+def _manual_axis_type(varying: frozenset[tuple[Hashable, int]], cut: Any) -> ManualAxisType:
+    names = frozenset([name for name, _ in varying])
+    if cut is None:
+        return ManualAxisType(varying=names)
+    unreduced, reduced = names & cut.spec.unreduced, names & cut.spec.reduced
+    return ManualAxisType(varying=names - unreduced - reduced, unreduced=unreduced, reduced=reduced)
 
 
 def are_added(dtype: Any) -> bool:

@@ -121,7 +121,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
     return _by_specs(
         "global_array_to_host_local_array", global_inputs, pspecs,
-        lambda x, spec: own_part(as_array(x), NamedSharding(global_mesh, spec)),
+        lambda x, spec: own_part(NamedSharding(global_mesh, spec), as_array(x)),
     )
 
 

@@ -47,7 +47,7 @@ def of_all_processes(
 def own_results(ys: Sequence[Any], rows: NamedSharding) -> tuple[Any, ...]:
     """This process's results, of those in a row for each device."""
     with inside(BASE):
-        return tuple([index_in_dim(LaterLayers.own_part(y, rows), 0, 0, keepdims=False) for y in ys])
+        return tuple([index_in_dim(LaterLayers.own_part(rows, y), 0, 0, keepdims=False) for y in ys])
 
 
 def _need_no_host(program: Program) -> None:

@@ -1,4 +1,4 @@
-"""custom_partitioning: functions that a user divides over devices, in place of the compiler."""
+"""custom_partitioning: functions that a user partitions, in place of the compiler."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from ..transformations.make_program import ShapeDtypeStruct
 from .custom_call import BoundArguments
 
 
-# (y, ...) = body(x, ...), which over several devices is divided as the user's functions say
+# (y, ...) = body(x, ...), which over several devices is partitioned as the user's functions say
 @operation
 class CustomPartitioning(Replaceable):
     bodies: tuple[Program, ...]
     label: str
-    division: Any
+    partition: Any
     body_param = "call"
     param_names = {"label": "name"}
 
     def lower(op, emit, *values):
-        return emit.divided(op, values)
+        return emit.partitioned(op, values)
 
 
 class DevicePart(NamedTuple):
@@ -62,8 +62,8 @@ class DevicePart(NamedTuple):
     results: list[NamedSharding]
 
 
-class UserDivision:
-    """How one call of a function is divided over devices: the user's functions, and the arguments of the call.
+class UserPartition:
+    """How one call of a function is partitioned: the user's functions, and the arguments of the call.
 
     It equals itself alone: what the functions read may change.
     """
@@ -81,7 +81,7 @@ class UserDivision:
         self.program = program
 
     def __repr__(self) -> str:
-        return f"<division of {self.where}>"
+        return f"<partition of {self.where}>"
 
     def sized_rule(self, mesh: Any) -> SizedRule | None:
         """The rule of factors for the shapes of the call; None: it has none.
@@ -190,13 +190,13 @@ def _need_no_boxes(where: str, program: Program) -> None:
 
 
 class custom_partitioning:
-    """A function that over several devices is divided as its author says.
+    """A function that over several devices is partitioned as its author says.
 
         f(*xs) == fun(*xs)
 
     ``def_partition`` says how. The function itself is what is executed on one device, outside of compiled programs, in
     ``shard_map``, and in exported programs; ``vmap``, derivatives and handlers transform it, and what they make of it
-    is divided by the compiler. ``custom_vjp`` around it keeps it whole.
+    is partitioned by the compiler. ``custom_vjp`` around it keeps it whole.
 
     Args:
         static_argnums: the positions of arguments that are no arrays; they precede the other arguments of the
@@ -206,7 +206,7 @@ class custom_partitioning:
     >>> from handlax import numpy as hnp
     >>> @custom_partitioning
     ... def spectra(x): return hnp.fft.fft(x)
-    >>> def partition(mesh, args, result):                # rows are divided, and each is whole
+    >>> def partition(mesh, args, result):                # rows are partitioned, and each is whole
     ...     rows = hx.NamedSharding(mesh, hx.P(args[0].sharding.spec[0], None))
     ...     return mesh, hnp.fft.fft, rows, (rows,)
     >>> _ = spectra.def_partition(partition, sharding_rule="i j -> i j", need_replication_factors=("j",))
@@ -233,7 +233,7 @@ class custom_partitioning:
         need_replication_factors: tuple[str, ...] = (), permutation_factors: tuple[str, ...] = (),
         **factor_sizes: int,
     ) -> Callable[..., Any]:
-        """Say how the function is divided; returns ``partition``.
+        """Say how the function is partitioned; returns ``partition``.
 
         Args:
             partition: ``(*statics, mesh, args, results)`` to ``(mesh, f, result_shardings, arg_shardings)``. It takes
@@ -278,7 +278,7 @@ class custom_partitioning:
         arguments, fun, name = self._arguments, self.fun, self._arguments.name
         where = f"custom_partitioning {name!r}"
         if self.partition is None:
-            raise MissingUserRule(f"{where}: it is not divided yet.", hint="say how with def_partition.")
+            raise MissingUserRule(f"{where}: it is not partitioned yet.", hint="say how with def_partition.")
         if self.sharding_rule is None and (self.infer_sharding_from_operands or self.propagate_user_sharding):
             raise NotProvided(
                 f"{where}: a sharding_rule is needed, by which Shardy chooses shardings, got functions for another "
@@ -296,24 +296,24 @@ class custom_partitioning:
         _need_no_boxes(where, body.program)
         ordered = [statics[arguments.static.index(n)] for n in self.static_argnums]
         functions = self.partition, self.sharding_rule
-        division = UserDivision(where, ordered, functions, tree, body.structure, body.program)
-        ys = perform(CustomPartitioning((body.program,), name, division), *given)
-        return pytrees.unflatten(body.structure, _stated(division, takes, ys) if ruled else ys)
+        user = UserPartition(where, ordered, functions, tree, body.structure, body.program)
+        ys = perform(CustomPartitioning((body.program,), name, user), *given)
+        return pytrees.unflatten(body.structure, _stated(user, takes, ys) if ruled else ys)
 
     def __get__(self, instance: Any, owner: Any = None) -> Callable[..., Any]:
         return self if instance is None else types.MethodType(self, instance)
 
 
-def _stated(division: UserDivision, operands: Sequence[ArrayType], results: Sequence[Any]) -> list[Any]:
+def _stated(user: UserPartition, operands: Sequence[ArrayType], results: Sequence[Any]) -> list[Any]:
     """Results whose types state cuts, by the rule of factors. Raises: ShardingTypeError: operands do not fit."""
-    rule: Any = division.sized_rule(one_mesh(division.where, operands))
-    cuts = cut_results(division.where, rule.of_types, operands, [y.type for y in results])
+    rule: Any = user.sized_rule(one_mesh(user.where, operands))
+    cuts = cut_results(user.where, rule.of_types, operands, [y.type for y in results])
     return [reveal(y, t.cut) for y, t in zip(results, cuts)]
 
 
 @derived_once
-def without_divisions(program: Program) -> Program:
-    """The program with calls of their bodies in place of the functions that a user divides over devices."""
+def without_partitions(program: Program) -> Program:
+    """The program with calls of their bodies in place of the functions that a user partitions."""
     if not any([op.bodied for op in program.ops]):
         return program
     ops = [_call_of(op) if op.bodied else op for op in program.ops]
@@ -322,5 +322,5 @@ def without_divisions(program: Program) -> Program:
 
 
 def _call_of(op: Any) -> Any:
-    called = op.map_bodies(without_divisions)
-    return called.with_bodies(called.bodies) if isinstance(op, CustomPartitioning) else called
+    called = op.map_bodies(without_partitions)
+    return called.as_call() if isinstance(op, CustomPartitioning) else called

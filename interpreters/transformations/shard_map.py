@@ -120,23 +120,23 @@ def over_devices(
             return call_pure(of_values, args, {}, positions)
         specs = _specs_of(where, in_specs, args, over, axes)
         places = [i for i, spec in enumerate(specs) if spec is not None]
-        arrays = [_with_rows(as_array(leaves[i]), specs[i], axes) for i in places]
+        arrays = [_stacked(as_array(leaves[i]), specs[i], axes) for i in places]
         xs, beyond = [*map(hide, arrays)], [_cut_beyond(x.type, axes) for x in arrays]
         into = [
-            _division(where, "in_specs", _of_rows(specs[i], axes), axes, len(x.type.shape))
+            _division(where, "in_specs", _stacked_spec(specs[i], axes), axes, len(x.type.shape))
             for i, x in zip(places, xs)]
         out: list[Division] = []
         stated: list[NamedSharding | None] = []
         summed: list[PartitionSpec] = []
 
         def body(*values: Any) -> Any:
-            given = {i: _without_row(x, specs[i], over, check_vma) for i, x in zip(places, values)}
+            given = {i: _received(x, specs[i], over, check_vma) for i, x in zip(places, values)}
             y = f(*pytrees.unflatten(tree, [given.get(i, leaf) for i, leaf in enumerate(leaves)]))
             ys = [as_array(leaf) for leaf in pytrees.leaves(y)]
             asked = _flat_specs(f"{where} out_specs", out_specs, y)
             summed[:] = [PartitionSpec() if spec is None else spec for spec in asked]
-            ys = [_with_row(where, y, spec, axes, over, check_vma) for y, spec in zip(ys, summed)]
-            kinds = [_of_rows(spec, axes) for spec in summed]
+            ys = [_returned(where, y, spec, axes, over, check_vma) for y, spec in zip(ys, summed)]
+            kinds = [_stacked_spec(spec, axes) for spec in summed]
             out[:] = [_division(where, "out_specs", spec, axes, len(leaf.type.shape)) for spec, leaf in zip(kinds, ys)]
             stated[:] = [leaf.type.cut for leaf in ys]
             checked = [_checked(where, leaf, d, axes) for leaf, d in zip(ys, out)] if check_vma else ys
@@ -150,18 +150,18 @@ def over_devices(
         joined = [join(y, division, axes) for y, division in zip(results, out)]
         rest = UNCONSTRAINED if any([x.type.cut is not None and x.type.cut.hides for x in arrays]) else None
         whole = [_stated(y, division, over, cut, rest) for y, division, cut in zip(joined, out, stated)]
-        return pytrees.unflatten(structure, [_without_rows(y, spec, over) for y, spec in zip(whole, summed)])
+        return pytrees.unflatten(structure, [_unstacked(y, spec, over) for y, spec in zip(whole, summed)])
 
     return mapped
 
 
-def _of_rows(spec: PartitionSpec, axes: SizedAxes) -> PartitionSpec:
+def _stacked_spec(spec: PartitionSpec, axes: SizedAxes) -> PartitionSpec:
     """The spec of an array with a row for each device along the axes along which ``spec`` is summed."""
     return PartitionSpec(tuple([name for name, _ in axes if name in spec.summed_axes]), *spec) if (
         spec.summed_axes) else spec
 
 
-def _with_rows(x: Any, spec: PartitionSpec, axes: SizedAxes) -> Any:
+def _stacked(x: Any, spec: PartitionSpec, axes: SizedAxes) -> Any:
     """An argument with a row for each device along the axes along which ``spec`` is summed: of partial sums rows that
     add up to it, else its copies.
     """
@@ -173,10 +173,10 @@ def _with_rows(x: Any, spec: PartitionSpec, axes: SizedAxes) -> Any:
         first = eq(iota("int32", count), 0)
         rows = select_n(broadcast_in_dim(first, rows.type.shape, (0,)), zeros_like(rows), rows)
     cut = x.type.cut
-    return rows if cut is None else reveal(rows, cut_over(cut.mesh, tuple(_of_rows(cut.spec, axes))))
+    return rows if cut is None else reveal(rows, cut_over(cut.mesh, tuple(_stacked_spec(cut.spec, axes))))
 
 
-def _without_row(x: Any, spec: PartitionSpec, mesh: Any, tracks: bool) -> Any:
+def _received(x: Any, spec: PartitionSpec, mesh: Any, tracks: bool) -> Any:
     """What a device has of an argument of this spec, of whose rows it has one."""
     if not spec.summed_axes:
         return x
@@ -184,7 +184,7 @@ def _without_row(x: Any, spec: PartitionSpec, mesh: Any, tracks: bool) -> Any:
     return with_sums(y, mesh, spec.unreduced | y.type.mat.unreduced, spec.reduced | y.type.mat.reduced) if tracks else y
 
 
-def _with_row(where: str, y: Any, spec: PartitionSpec, axes: SizedAxes, mesh: Any, tracks: bool) -> Any:
+def _returned(where: str, y: Any, spec: PartitionSpec, axes: SizedAxes, mesh: Any, tracks: bool) -> Any:
     """What a device has of a result of this spec, as a row where that is summed, by its type a value of its own.
 
     Raises: BadArgument: it is no partial sum, or no reduced copy, or by its type a partial sum and not by its spec.
@@ -204,7 +204,7 @@ def _with_row(where: str, y: Any, spec: PartitionSpec, axes: SizedAxes, mesh: An
     return reshape(y, (1, *y.type.shape)) if spec.summed_axes else y
 
 
-def _without_rows(y: Any, spec: PartitionSpec, mesh: Any) -> Any:
+def _unstacked(y: Any, spec: PartitionSpec, mesh: Any) -> Any:
     """A result with a row for each device along the axes along which ``spec`` is summed: the sum of the rows, or one of
     them, which are equal.
     """

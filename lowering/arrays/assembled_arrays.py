@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadArgument, DeviceMismatch, DTypeMismatch, ShapeMismatch
-from ...effects.base.later_layers import LaterLayers
 from ...effects.base.stack import BASE, inside
 from ...effects.core.arrays import ConcreteArray, as_array, concrete, from_numpy
 from ...effects.operations.foundations.shapes import canonical_shape
@@ -24,6 +23,7 @@ from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .device_put import destination, device_put
 from .requested_shardings import over_mesh
+from .sharding_constraints import reshard
 
 
 def make_array_from_callback(
@@ -161,11 +161,13 @@ def make_array_from_single_device_arrays(
     return concrete(kind, None, runtime.assemble(row_major, held, where))
 
 
-def own_part(x: Any, cut: NamedSharding) -> ConcreteArray:
-    """This process's shards of an array that is cut so, as an array over the submesh of this process's devices."""
+def own_part(cut: NamedSharding, x: Any) -> ConcreteArray:
+    """What this process's devices hold of an array that is cut so: the inverse of
+    ``make_array_from_process_local_data``.
+    """
     if x.sharding != cut:
         with inside(BASE):
-            x = LaterLayers.resharded("own_part", x, cut)
+            x = reshard(x, cut)
     mine, part = NamedSharding(cut.mesh.local_mesh, cut.spec), cut.shard_shape(x.shape)
     shape = [size * count for size, count in zip(part, mine.parts(len(part)))]
     return make_array_from_single_device_arrays(shape, mine, [shard.data for shard in x.addressable_shards])

@@ -22,7 +22,7 @@ from ...effects.base import config
 from ...effects.base.caches import per_process, process_lock
 from ...effects.base.errors import BadArgument, ConfigurationError, PlatformUnavailable
 from ...effects.base.jax_settings import from_environment
-from ...effects.operations.foundations.foreign_call import DIVIDED_CALL
+from ...effects.operations.foundations.foreign_call import PARTITIONED_CALL
 from .genuine_jax import jax_is_loaded
 from .gpu_driver import gpu_is_present
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
@@ -284,20 +284,20 @@ def register_lapack() -> None:
 
 
 ANSWERS: dict[bytes, Callable[..., Any]] = {}
-"""What answers for the divided calls of programs that are being compiled, by their configuration."""
+"""What answers for the partitioned calls of programs that are being compiled, by their configuration."""
 empty_in_children(ANSWERS)
 
 
 @per_process
 def answer_xla() -> None:
-    """Have XLA on the CPU ask, while it compiles, what devices execute in the place of divided calls."""
+    """Have XLA on the CPU ask, while it compiles, what devices execute in the place of partitioned calls."""
     _answer()
 
 
 def _answer(plugin: Any = None) -> None:
     """``answer_xla``, of jaxlib's own compiler or that of a plug-in."""
     # three functions are required; Shardy, which chooses shardings by rules of factors, calls the second alone
-    xc.register_custom_call_partitioner(DIVIDED_CALL, _part, _part, _part, c_api=plugin)
+    xc.register_custom_call_partitioner(PARTITIONED_CALL, _part, _part, _part, c_api=plugin)
 
 
 def _part(types: Any, operands: Any, type: Any, result: Any, configuration: bytes) -> Any:

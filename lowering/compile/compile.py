@@ -41,7 +41,8 @@ from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
 from ...interpreters.transformations.partial_sums import with_parts
 from ..xla.array_backend import note_placement
-from ..xla.host_callbacks import HostCall, HostCallLaunch, Inspection, calls_host, is_ordered, translated, with_token
+from ..xla.compiler_calls import Inspection
+from ..xla.host_callbacks import HostCall, HostCallLaunch, calls_host, is_ordered, translated, with_token
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import storage
 from .executable_cache import ExecutableCache

@@ -27,13 +27,14 @@ from ...effects.types.dtypes import float4_e2m1fn, float32, is_bool, is_inexact,
 from ...effects.types.extent import Extent
 from ...effects.types.sized import extents_in
 from ...interpreters.core.record import record
-from ..xla.host_callbacks import DividedCall, HostCall, Inspection
+from ..xla.compiler_calls import Inspection, PartitionedCall
+from ..xla.host_callbacks import HostCall
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
 from .attributes import composite_text
 from .extremes import BOUNDS, extreme, extreme_reduction
 from .foreign_calls import foreign_call
-from .host_calls import divided_call, host_call, inspect_sharding
+from .host_calls import host_call, inspect_sharding, partitioned_call
 from .manual_computation import device_number
 from .scoped_locations import equations_to_emit
 from .symbolic_sizes import gathered, padded, reduced_windows, size_value, sized, sizes_vector, slice_at, sliced, top
@@ -69,7 +70,7 @@ class Emitter:
         self.made: Any = None
         self.here: Any = None
         self.functions: dict[Any, Any] = {} if module is None else module.functions
-        self.calls: list[HostCall | Inspection | DividedCall] = [] if module is None else module.calls
+        self.calls: list[HostCall | Inspection | PartitionedCall] = [] if module is None else module.calls
         self.meshes: dict[Any, str] = {} if module is None else module.meshes
         self.cuts: dict[Any, str] = {} if module is None else module.cuts  # texts of constraints
         self.tables: dict[str, str] = {} if module is None else module.tables
@@ -81,7 +82,7 @@ class Emitter:
         self.scopes: tuple[str, ...] = ()
 
     size, sizes, slice, pad, dynamic_slice, gather = size_value, sizes_vector, sliced, padded, slice_at, gathered
-    divided = divided_call
+    partitioned = partitioned_call
 
     def new(self, text: str, type: ArrayType) -> SsaValue:
         """Append a line ``%n = text``; gives its value, of this type."""

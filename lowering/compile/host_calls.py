@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.control.callbacks import Callback
-from ...effects.operations.foundations.foreign_call import DIVIDED_CALL
+from ...effects.operations.foundations.foreign_call import PARTITIONED_CALL
 from ...effects.sharding.factor_rules import factors_text
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
-from ..xla.host_callbacks import HOST_CALL, INSPECTION, DividedCall, HostCall, Inspection
+from ..xla.compiler_calls import INSPECTION, Inspection, PartitionedCall
+from ..xla.host_callbacks import HOST_CALL, HostCall
 from ..xla.stablehlo_types import names, short_signature, storage
 from .manual_computation import need_no_automatic
 
@@ -60,8 +61,8 @@ def inspect_sharding(emit: Any, op: Any, x: Any) -> None:
     emit.calls.append(Inspection(op, len(storage(x.type)[0])))
 
 
-def divided_call(emit: Any, op: Any, values: Sequence[Any]) -> list[Any]:
-    """The call in whose place the compiler takes what ``op.division`` says; the body on one device, and in a region
+def partitioned_call(emit: Any, op: Any, values: Sequence[Any]) -> list[Any]:
+    """The call in whose place the compiler takes what ``op.partition`` says; the body on one device, and in a region
     that each device executes on its own parts.
     """
     if emit.mesh_of_all is None or emit.manual is not None:
@@ -69,13 +70,13 @@ def divided_call(emit: Any, op: Any, values: Sequence[Any]) -> list[Any]:
         return called
     program, index = emit.here
     types = emit.made
-    rule = op.division.sized_rule(emit.mesh_of_all)
+    rule = op.partition.sized_rule(emit.mesh_of_all)
     ruled = ""
     if rule is not None:
         stored = rule.of_storage([storage(x.type)[0] for x in values], [storage(t)[0] for t in types])
         ruled = f", sdy.sharding_rule = {factors_text(stored)}"
-    number = f'api_version = 2 : i32, backend_config = "{DIVIDED_CALL}{len(emit.calls)}"'
-    emit.calls.append(DividedCall(op, program.sites[index], emit.mesh_of_all, emit.platform))
-    text = f"stablehlo.custom_call @{DIVIDED_CALL}({names(values)}) {{{number}{ruled}}}"
+    number = f'api_version = 2 : i32, backend_config = "{PARTITIONED_CALL}{len(emit.calls)}"'
+    emit.calls.append(PartitionedCall(op, program.sites[index], emit.mesh_of_all, emit.platform))
+    text = f"stablehlo.custom_call @{PARTITIONED_CALL}({names(values)}) {{{number}{ruled}}}"
     made: list[Any] = emit.results(f"{text} : {short_signature(values, types)}", types)
     return made

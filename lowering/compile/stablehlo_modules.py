@@ -16,7 +16,8 @@ from ...effects.types.array_type import ArrayType, Space
 from ...interpreters.custom.custom_partitioning import DevicePart
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
-from ..xla.host_callbacks import DividedCall, HostCall, Inspection
+from ..xla.compiler_calls import Inspection, PartitionedCall
+from ..xla.host_callbacks import HostCall
 from .emitter import Emitter, function, identifier
 from .manual_computation import ManualMesh
 from .placement import ANYWHERE, Placement
@@ -26,7 +27,7 @@ class StablehloModule(NamedTuple):
     """A module: its text, and the functions that it calls, or the compiler."""
 
     text: str
-    calls: tuple[HostCall | Inspection | DividedCall, ...]
+    calls: tuple[HostCall | Inspection | PartitionedCall, ...]
 
 
 class EntryEmitter(Emitter):
@@ -79,12 +80,12 @@ def lower_program(
     notes = [attributes(place + alias) for place, alias in zip(taken, shared)]
     made = [*map(attributes, given)]
     main = function(emit, program, "public @main", notes, made)
-    calls = [call.lowered_by(lower_part) if isinstance(call, DividedCall) else call for call in emit.calls]
+    calls = [call.lowered_by(lower_part) if isinstance(call, PartitionedCall) else call for call in emit.calls]
     return StablehloModule(emit.module(name, main), tuple(calls))
 
 
 def lower_part(part: DevicePart, platform: str) -> str:
-    """The module of what each device executes of a function that a user divides.
+    """The module of what each device executes of a function that a user partitions.
 
     Raises: CannotCross: it calls the host, which XLA knows of before it asks for the part.
     """
@@ -95,7 +96,7 @@ def lower_part(part: DevicePart, platform: str) -> str:
         called = ", ".join(dict.fromkeys([call.op.name for call in emit.calls]))
         raise CannotCross(
             f"{program.name}: the function of a part must not call the host, got {called}.",
-            hint="call it outside of the function that is divided.",
+            hint="call it outside of the function that is partitioned.",
         )
     return emit.module(program.name, main)
 

@@ -19,7 +19,7 @@ from ...effects.types.array_type import array_type
 from ...effects.types.dimension_equations import NO_VARIABLES, DimensionEquations
 from ...effects.types.dtypes import int32
 from ...interpreters.analysis.simplify import dead_code_elimination
-from ...interpreters.custom.custom_partitioning import without_divisions
+from ...interpreters.custom.custom_partitioning import without_partitions
 from ...interpreters.handlers.default_clauses import with_defaults
 from ..compile.compile import check_lowerable
 from ..compile.emitter import function_text
@@ -64,7 +64,7 @@ def exported_module(
     Raises: NotExportable: it calls the host, or something by name. UnhandledEffect: an effect has no lowering.
     EscapedBox: it captured a traced value.
     """
-    closed, captured = close(without_divisions(with_defaults(program)))
+    closed, captured = close(without_partitions(with_defaults(program)))
     for x in captured:
         if x.run is not None:
             raise escaped_box_error(x)

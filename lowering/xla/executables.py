@@ -5,7 +5,7 @@ import pathlib
 import platform as host_platform
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import Context, copy_context
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +15,7 @@ import numpy as np
 from ...effects.base.caches import cached, per_process, process_lock
 from ...effects.base.errors import BadCall, CompileError, HandlaxError, ProcessesDiffer
 from ...effects.base.lazy_module import LazyModule
-from ...effects.operations.foundations.foreign_call import DIVIDED_CALL
+from ...effects.operations.foundations.foreign_call import PARTITIONED_CALL
 from ...effects.sharding.devices import is_addressable, processes_of
 from ...effects.sharding.mesh import Mesh
 from ...effects.sharding.named_sharding import NamedSharding
@@ -39,6 +39,7 @@ from .buffer_types import (
     spec_over,
 )
 from .buffers import Buffer
+from .compiler_calls import Inspection, PartitionedCall
 from .stablehlo_types import storage
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Executable:
         handlers = [_result_handler(kind, where, committed or layout_of(where) is not None) for kind, where in pairs]
         if len(self.devices) > 1:
             starves = _STARVES and self.devices[0].platform == "cpu"
-            execute = (_one_after_the_other if starves else _in_one_order)(execute)
+            execute = _one_after_the_other(execute) if starves else _in_one_order(execute, self.devices)
         if not all(map(is_addressable, self.devices)):
             execute = self._together(execute)
 
@@ -211,6 +212,7 @@ _COLLECTIVES = re.compile(r"\b(all-(reduce|gather|to-all)|reduce-scatter|collect
 _LAST: list[Any] = []  # the token of the last program over several devices
 empty_in_children(_LAST)
 _LAUNCHING = process_lock()
+_TURNS: dict[tuple[str, int], Any] = {}  # of each device the lock of who enqueues a program on it
 
 
 def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
@@ -238,17 +240,24 @@ def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buff
     return launch
 
 
-def _in_one_order(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
-    """``execute``, which enqueues a program on all its devices before another thread enqueues one.
+def _in_one_order(execute: Callable[..., Any], devices: Sequence[Device]) -> Callable[[Sequence[Buffer]], Any]:
+    """``execute``, which enqueues a program on all its devices before another thread enqueues one on any of them.
 
     The queue of a device is bounded: where two programs are in other orders in the queues of two devices, each device
-    waits in the collective of one for the other device, whose queue is full before it comes to this program.
+    waits in the collective of one for the other device, whose queue is full before it comes to this program. Programs
+    that share no device do not wait for each other. All threads take devices in the order of their numbers.
     """
+    numbers = sorted([(device.platform, device.id) for device in devices if is_addressable(device)])
+    with _LAUNCHING:
+        _TURNS.update({number: process_lock() for number in numbers if number not in _TURNS})
+    turns = [_TURNS[number] for number in numbers]
 
     def launch(buffers: Sequence[Buffer]) -> Any:
-        if CURRENT_HOST_CALL.get() is not None:  # who holds the lock may wait for the program that calls the host
+        if CURRENT_HOST_CALL.get() is not None:  # who holds a lock may wait for the program that calls the host
             return execute(buffers)
-        with _LAUNCHING:
+        with ExitStack() as held:
+            for turn in turns:
+                held.enter_context(turn)
             return execute(buffers)
 
     return launch
@@ -294,8 +303,8 @@ def compile(
     Args:
         results: shape and dtype of each output of ``@main``, which are not checked.
         calls: the host functions that the program calls by their index in this sequence; each maps NumPy arrays, which
-            it may keep, to a tuple of arrays. The executable keeps the functions alive. XLA calls one with a ``rank``
-            while it compiles the program, with the sharding of a value.
+            it may keep, to a tuple of arrays. The executable keeps the functions alive. XLA calls those of
+            ``compiler_calls`` while it compiles the program.
         options: XLA's debug options by name, such as ``{"xla_cpu_enable_fast_math": True}``.
         places: the mesh of the devices, the sharding of each argument and of each result, where None lets XLA choose;
             without it all are on the first device.
@@ -309,11 +318,12 @@ def compile(
     COUNTS["compile"] += 1
     try:
         if calls:
-            asked = [(i, _Answers(call, places[0])) for i, call in enumerate(calls) if places and hasattr(call, "rank")]
-            with _with_divisions(_with_inspections(str(text), asked), calls) as inspected:
+            told = [i for i, call in enumerate(calls) if places and isinstance(call, Inspection)]
+            asked = [(i, _Answers(calls[i], places[0])) for i in told]  # type: ignore[index]
+            with _with_partitions(_with_inspections(str(text), asked), calls) as inspected:
                 module = _with_host_calls(inspected, devices[0].platform)
                 collect_garbage()
-                kept = [_part_of_none if hasattr(call, "lower_part") else call for call in calls]
+                kept = [_part_of_none if isinstance(call, PartitionedCall) else call for call in calls]
                 loaded = backend_compile_and_load(client, module, devices, built, kept)
             for error in [error for _, answers in asked for error in answers.errors]:
                 raise type(error)(error.what) from error.__cause__  # of the line that compiles
@@ -417,12 +427,15 @@ class _PartAnswers:
 
 
 def _part_of_none() -> None:
-    """What an executable keeps in the place of a divided call, of which XLA asks while it compiles alone."""
+    """What an executable keeps in the place of a partitioned call, of which XLA asks while it compiles alone."""
 
 
 @contextmanager
-def _with_divisions(text: str, calls: Sequence[Any]) -> Iterator[str]:
-    """The text of a program that is compiled in this block, in which XLA finds who answers for its divided calls.
+def _with_partitions(text: str, calls: Sequence[Any]) -> Iterator[str]:
+    """The text of a program that is compiled in this block, in which XLA finds who answers for its partitioned calls.
+
+    In a text their numbers are places among its calls, so that equal programs have equal texts. Several may be compiled
+    at once, and those that answer are found by numbers that are unique in the process.
 
     Raises: what an answer raised, in place of XLA's error.
     """
@@ -430,10 +443,10 @@ def _with_divisions(text: str, calls: Sequence[Any]) -> Iterator[str]:
     context = copy_context()
     keys = []
     for i, call in enumerate(calls):
-        if hasattr(call, "lower_part"):
+        if isinstance(call, PartitionedCall):
             answer_xla()
-            key = f"{DIVIDED_CALL}#{next(_NUMBERS)}"
-            text = text.replace(f'"{DIVIDED_CALL}{i}"', f'"{key}"')
+            key = f"{PARTITIONED_CALL}#{next(_NUMBERS)}"
+            text = text.replace(f'"{PARTITIONED_CALL}{i}"', f'"{key}"')
             keys.append(key.encode())
             ANSWERS[keys[-1]] = _PartAnswers(call, context, errors)
     try:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 import threading
-import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,15 +24,14 @@ import numpy as np
 
 from ...effects.base.caches import process_lock
 from ...effects.base.errors import BadCall, CallbackError, ExecutionError, HandlaxError, OutOfMemory
-from ...effects.base.source_locations import Site, is_internal
-from ...effects.base.stack import BASE, STACK, Run, inside, installed, perform
+from ...effects.base.source_locations import Site
+from ...effects.base.stack import STACK, Run, installed, perform
 from ...effects.control.callbacks import TOKEN, Callback, Sequenced
 from ...effects.core.arrays import scalar
 from ...effects.operations.foundations.shapes import broadcast
 from ...effects.operations.reductions.reductions import reduce_max
 from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, interpret
-from ...effects.sharding.named_sharding import Sharding
 from ...effects.types.array_type import ArrayType
 from ...interpreters.core.record import record
 from ...interpreters.core.state_flow import StateFlow
@@ -45,8 +43,6 @@ from .stablehlo_types import storage
 
 HOST_CALL = "handlax_host_call"
 """The target of host calls in a program's text; the runtime replaces it with the platform's own target."""
-INSPECTION = "handlax_inspection_"
-"""What stands, with an index of the module's calls, for a function that the compiler calls with a sharding."""
 
 
 def is_ordered(program: Program) -> bool:
@@ -142,52 +138,6 @@ _MOST_FAILURES = 64
 _NUMBERS = count(1)
 _LOCK = process_lock()  # of the pending tokens
 _NUMBERED = re.compile(r"handlax callback failure (\d+)")
-
-
-class Inspection:
-    """The operation that is called with the sharding of a value of this rank, while its program is compiled."""
-
-    __slots__ = ("op", "rank")
-
-    def __init__(self, op: Any, rank: int):
-        self.op = op
-        self.rank = rank
-
-    def __call__(self, sharding: Sharding) -> None:
-        self.op.inspected(sharding)
-
-
-class DividedCall:
-    """A call of which the compiler asks what each device of a mesh executes in its place; with the user's source site.
-
-    ``lower_part``: the text of what a device executes, of its program and the platform.
-    """
-
-    __slots__ = ("op", "site", "mesh", "platform", "lower_part")
-
-    def __init__(self, op: Any, site: Any, mesh: Any, platform: str, lower_part: Any = None):
-        self.op = op
-        self.site = site
-        self.mesh = mesh
-        self.platform = platform
-        self.lower_part = lower_part
-
-    def lowered_by(self, lower_part: Any) -> DividedCall:
-        """The same call, with this ``lower_part``."""
-        return DividedCall(self.op, self.site, self.mesh, self.platform, lower_part)
-
-    def __call__(self, operands: Sequence[Sharding], results: Sequence[Sharding]) -> Any:
-        """What each device executes, and the shardings of operands and results, where the compiler chose these."""
-        try:
-            with inside(BASE):
-                part = self.op.division.part(self.mesh, operands, results)
-                return self.lower_part(part, self.platform), part.operands, part.results
-        except HandlaxError as error:
-            frames = traceback.walk_tb(error.__traceback__)
-            of_the_user = any([not is_internal(frame.f_code.co_filename) for frame, _ in frames])
-            if not of_the_user:
-                error.moved(f"at {Site(*self.site).full}")
-            raise
 
 
 class HostCall:

@@ -164,6 +164,9 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     "lowering/xla/shape_refinement.py": (
         ("lowering/export/test_dimension_arguments.py", "lowering/compile/test_symbolic_sizes.py"),
         "what calls of functions with symbolic sizes do"),
+    "lowering/xla/compiler_calls.py": (
+        ("interpreters/custom/test_custom_partitioning.py", "interpreters/inspection/test_sharding_picture.py"),
+        "what asks while it compiles"),
     "lowering/xla/mlir_bindings.py": (("handlax/extend/test_mlir.py",), "what lowering rules of users build with it"),
     "lowering/clients/genuine_jax.py": (("handlax/as_jax/test_views.py",), "it is about views of handlax.as_jax"),
     "lowering/xla/jaxlib_runtime.py": (

@@ -101,7 +101,7 @@ class GlobalToHostLocal(HostLocalMove):
 
     def placed(op, x: Any) -> Any:
         """The rows of a concrete array that are on this process's devices, where they lie."""
-        return LaterLayers.own_part(x, op.sharding)
+        return LaterLayers.own_part(op.sharding, x)
 
     def transpose(op, ct, x):
         return perform(HostLocalToGlobal(op.mesh, op.dim), ct)

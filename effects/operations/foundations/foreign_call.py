@@ -12,8 +12,8 @@ Layouts = Sequence[Sequence[int] | None] | None
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 BATCH_PARTITIONABLE: set[str] = set()
 """The targets registered as functions that may be called on a part of the lanes, along leading dimensions."""
-DIVIDED_CALL = "handlax_divided_call"
-"""The target of calls that a user divides over devices. Their configuration in a program's text is this and an index
+PARTITIONED_CALL = "handlax_partitioned_call"
+"""The target of calls that a user partitions. Their configuration in a program's text is this and an index
 of the module's calls.
 """
 

@@ -6,6 +6,7 @@ import pytest
 import handlax as hx
 from handlax import errors, lax, operations
 from handlax import numpy as hnp
+from handlax.effects.programs.higher_order import Call
 
 X = np.float32([0.5, -1.0, 2.0])
 square = lax.composite(lambda x: x * x, "my.square")
@@ -51,6 +52,13 @@ def test_what_changes_the_decomposition_leaves_a_call_without_the_name():
         for g in (f, hx.jit(f)):
             np.testing.assert_array_equal(g(X), wanted)
     assert len(lines(lambda x: hx.value_and_grad(lambda x: square(x).sum())(x)[0] + square(x), X)) == 1
+
+
+def test_a_composite_over_its_own_body_is_itself():
+    (op,) = hx.make_program(lambda x: lax.composite(hnp.sin, "my.f")(x))(1.0).ops
+    (other,) = hx.make_program(lambda x: lax.composite(hnp.cos, "my.f")(x))(1.0).ops
+    assert op.with_bodies(list(op.bodies)) is op.map_bodies(lambda body: body) is op
+    assert op.with_bodies(other.bodies) == other.as_call() == Call(other.bodies, "my.f")
 
 
 def test_a_composite_crosses_loops_branches_and_linear_functions():

@@ -10,6 +10,7 @@ from handlax.effects.sharding.factor_rules import (
     BATCHING,
     ArrayMapping,
     CompoundFactor,
+    FactorKinds,
     SdyShardingRule,
     factors_text,
     parse_rule,
@@ -119,3 +120,9 @@ def test_types_are_cut_as_the_major_factor_and_sums_are_whole():
     rule = sized("f", parse_rule("(i k) j, j -> i", k=4, reduction_factors=("j",), need_replication_factors=("k",)),
                  [(8, 3), (3,)], [(2,)]).of_types
     assert rule.operands == [["i", (0, "j")], [(1, "j")]] and rule.results == [["i"]] and rule.whole == ("k",)
+
+
+def test_the_factors_of_a_kind_have_the_names_of_the_options():
+    rule = parse_rule("i j, k -> i", reduction_factors=("j",), permutation_factors=("k",))
+    assert rule.kinds == FactorKinds(("j",), (), ("k",)) == sized("f", rule, [(2, 4), (3,)], [(2,)]).kinds
+    assert [getattr(rule, kind) for kind in FactorKinds._fields] == [*rule.kinds]

@@ -56,6 +56,8 @@ def test_axes_along_which_a_value_is_summed():
     assert P("a").unreduced == P("a").reduced == frozenset()
     spec = P("a", unreduced={"c", "b"}, reduced={"d"})
     assert repr(spec) == "P('a', unreduced={'b', 'c'}, reduced={'d'})" and spec.summed_axes == {"b", "c", "d"}
+    assert spec.without_sums({"a", "b"}) == P("a", unreduced={"c"}, reduced={"d"})
+    assert spec.without_sums(set()) is spec.without_sums({"a"}) is spec
     assert spec.dual == P("a", unreduced={"d"}, reduced={"b", "c"}) and spec.dual.dual == spec and P("a").dual == P("a")
     assert spec != P("a") and copy.deepcopy(spec) == spec == pickle.loads(pickle.dumps(spec))
     assert spec.restricted({"b"}) == P(None, unreduced={"b"}) and spec.update(reduced=()) == spec.update(None, None, ())

@@ -7,6 +7,7 @@ import pytest
 
 import handlax as hx
 from handlax import lax
+from handlax import numpy as hnp
 from handlax.sharding import ManualAxisType, NamedSharding, PartitionSpec
 
 
@@ -26,6 +27,8 @@ def test_types_tell_along_which_axes_a_value_varies():
         "cut": ManualAxisType(varying={"i"}), "summed": ManualAxisType(), "cast": ManualAxisType(varying={"i"}),
     }
     assert hx.typeof(1.0).mat == ManualAxisType() and ManualAxisType().invarying(mesh) == set()
+    t = hx.typeof(hnp.ones(2)).along(frozenset({("i", 2)}))
+    assert t.mat is t.mat and t.mat == seen["cut"]
     assert len({*seen.values()}) == 2 and pickle.loads(pickle.dumps(seen["cut"])) == seen["cut"]
 
 

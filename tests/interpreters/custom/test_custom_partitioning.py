@@ -1,4 +1,4 @@
-"""A function that its user divides: its values are those of its body, and each device executes what partition says."""
+"""A function that its user partitions: its values are its body's, and each device executes what partition says."""
 
 import gc
 import re
@@ -12,7 +12,7 @@ import pytest
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
-from handlax.effects.operations.foundations.foreign_call import DIVIDED_CALL
+from handlax.effects.operations.foundations.foreign_call import PARTITIONED_CALL
 from handlax.experimental.custom_partitioning import BATCHING, SdyShardingRule, custom_partitioning
 from handlax.lowering.clients.platforms import ANSWERS
 from handlax.sharding import AxisType, NamedSharding, P
@@ -33,8 +33,8 @@ def put(x, *entries, mesh=MESH):
     return hx.device_put(x, named(*entries, mesh=mesh))
 
 
-def is_divided(f, *xs):
-    return DIVIDED_CALL in hx.jit(f).lower(*xs).as_text()
+def is_partitioned(f, *xs):
+    return PARTITIONED_CALL in hx.jit(f).lower(*xs).as_text()
 
 
 def collectives(f, *xs):
@@ -43,10 +43,10 @@ def collectives(f, *xs):
 
 def elementwise(f, rule="... -> ..."):
     """``f`` of one array, which each device applies to its parts."""
-    divided = custom_partitioning(f)
-    divided.def_partition(
+    partitioned = custom_partitioning(f)
+    partitioned.def_partition(
         lambda mesh, args, result: (mesh, f, args[0].sharding, (args[0].sharding,)), sharding_rule=rule)
-    return divided
+    return partitioned
 
 
 @custom_partitioning
@@ -80,7 +80,7 @@ def summed(mesh, args, result):
 
 
 @pytest.mark.parametrize("cut", [("a",), ("a", "b"), (None, "b"), (("b", "a"),), ()])
-def test_rows_are_divided_and_gathered_if_they_are_cut(cut):
+def test_rows_are_partitioned_and_gathered_if_they_are_cut(cut):
     x = put(X.astype("complex64"), *cut)
     y = hx.jit(spectra)(x)
     np.testing.assert_allclose(y, np.fft.fft(X), atol=1e-4)
@@ -92,7 +92,7 @@ def test_rows_are_divided_and_gathered_if_they_are_cut(cut):
 def test_without_the_rule_the_compiler_gathers_and_with_it_it_does_not():
     stacked = lambda f: lambda x: f(lax.sin(x)).real
     x = put(X, "a")
-    assert is_divided(stacked(spectra), x) and not collectives(stacked(spectra), x)
+    assert is_partitioned(stacked(spectra), x) and not collectives(stacked(spectra), x)
 
 
 @pytest.mark.parametrize(("x_cut", "y_cut"), [
@@ -130,11 +130,11 @@ def test_loops_and_custom_derivatives_keep_it_and_what_transforms_it_does_not():
     kept = hx.custom_vjp(product)
     kept.defvjp(lambda x, y: (product(x, y), (x, y)), lambda r, ct: (product(ct, r[1].T), r[0].T @ ct))
     value_and_grad = lambda x, y: hx.value_and_grad(lambda x: kept(x, y).sum())(x)
-    assert is_divided(value_and_grad, x, y)
+    assert is_partitioned(value_and_grad, x, y)
     np.testing.assert_array_equal(hx.jit(value_and_grad)(x, y)[1], np.broadcast_to(Y.sum(1), X.shape))
-    assert is_divided(lambda x, y: lax.fori_loop(0, 2, lambda _, c: c + product(x, y), product(x, y)), x, y)
-    assert not is_divided(hx.vmap(product, (0, None)), np.stack([X, X]), y)
-    assert not is_divided(hx.shard_map(product, mesh=MESH, in_specs=(P("a"), P()), out_specs=P("a")), x, y)
+    assert is_partitioned(lambda x, y: lax.fori_loop(0, 2, lambda _, c: c + product(x, y), product(x, y)), x, y)
+    assert not is_partitioned(hx.vmap(product, (0, None)), np.stack([X, X]), y)
+    assert not is_partitioned(hx.shard_map(product, mesh=MESH, in_specs=(P("a"), P()), out_specs=P("a")), x, y)
 
 
 def test_a_handler_of_what_the_body_performs_is_in_force():
@@ -143,18 +143,18 @@ def test_a_handler_of_what_the_body_performs_is_in_force():
     f = hx.handle(double)(sine)
     np.testing.assert_allclose(hx.jit(f)(x), 2 * np.sin(X), rtol=1e-6)
     np.testing.assert_allclose(f(x), 2 * np.sin(X), rtol=1e-6)
-    assert is_divided(sine, x) and not is_divided(f, x)
+    assert is_partitioned(sine, x) and not is_partitioned(f, x)
 
 
-def test_custom_rules_inside_of_the_body_leave_it_divided():
+def test_custom_rules_inside_of_the_body_leave_it_partitioned():
     asked, x = [], put(X, "a", "b")
     square = hx.custom_jvp(lambda x: asked.append(x.shape) or x * x)
     square.defjvp(lambda primals, tangents: (square(*primals), 3 * tangents[0]))
-    divided = elementwise(lambda x: square(x))
-    y = hx.jit(divided)(x)
+    partitioned = elementwise(lambda x: square(x))
+    y = hx.jit(partitioned)(x)
     np.testing.assert_array_equal(y, X * X)
     assert asked == [(16, 8), (4, 4)], "the body, and the part of a device"
-    np.testing.assert_array_equal(hx.jit(hx.grad(lambda x: divided(x).sum()))(x), np.full_like(X, 3))
+    np.testing.assert_array_equal(hx.jit(hx.grad(lambda x: partitioned(x).sum()))(x), np.full_like(X, 3))
 
 
 def test_on_one_device_eagerly_and_in_shard_map_it_is_the_body():
@@ -171,7 +171,7 @@ def test_on_one_device_eagerly_and_in_shard_map_it_is_the_body():
 
 def test_exported_it_is_the_body():
     exported = hx.export.export(hx.jit(product))(put(X, "a"), put(Y))
-    assert DIVIDED_CALL not in exported.mlir_module()
+    assert PARTITIONED_CALL not in exported.mlir_module()
     again = hx.export.deserialize(exported.serialize())
     np.testing.assert_array_equal(again.call(put(X, "a"), put(Y)), X @ Y)
 
@@ -204,15 +204,15 @@ def test_arguments_and_results_are_trees():
         whole = named(None, rows.spec[1])
         return mesh, f, {"sum": whole, "row": row}, ((whole, whole),)
 
-    divided = custom_partitioning(f)
-    divided.def_partition(partition, sharding_rule="i j, i j -> j, i j", need_replication_factors=("i",))
-    made = hx.jit(divided)((put(X, None, "a"), put(X, "b", "a")))
+    partitioned = custom_partitioning(f)
+    partitioned.def_partition(partition, sharding_rule="i j, i j -> j, i j", need_replication_factors=("i",))
+    made = hx.jit(partitioned)((put(X, None, "a"), put(X, "b", "a")))
     np.testing.assert_array_equal(made["sum"], 2 * X)
     np.testing.assert_array_equal(made["row"], X[0])
     assert made["row"].sharding.spec == P("a")
 
 
-def test_products_of_factors_are_divided_by_the_major_one():
+def test_products_of_factors_are_partitioned_by_the_major_one():
     @custom_partitioning
     def f(x, y):
         return x.reshape(-1) + y
@@ -228,12 +228,12 @@ def test_products_of_factors_are_divided_by_the_major_one():
 
 def test_random_keys_have_the_dimensions_of_their_shape():
     draw = lambda keys: hx.vmap(lambda key: hx.random.uniform(key, (3,)))(keys)
-    divided = custom_partitioning(draw)
-    divided.def_partition(
+    partitioned = custom_partitioning(draw)
+    partitioned.def_partition(
         lambda mesh, args, result: (mesh, draw, named(*args[0].sharding.spec, None), (args[0].sharding,)),
         sharding_rule="i -> i j", need_replication_factors=("j",))
     keys = hx.random.split(hx.random.key(0), 8)
-    made = hx.jit(divided)(put(keys, "a"))
+    made = hx.jit(partitioned)(put(keys, "a"))
     np.testing.assert_array_equal(made, draw(keys))
     assert made.sharding.spec == P("a")
 
@@ -397,8 +397,8 @@ def test_what_is_defined_wrongly_is_refused(define, kind, text):
 
 def test_traced_values_from_around_are_refused():
     def f(x):
-        divided = elementwise(lambda y: y + x)
-        return divided(x)
+        partitioned = elementwise(lambda y: y + x)
+        return partitioned(x)
 
     with pytest.raises(errors.EscapedBox, match="arguments alone"):
         hx.jit(f)(put(X, "a"))

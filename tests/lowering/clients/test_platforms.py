@@ -16,7 +16,7 @@ from helpers.other_threads import together
 
 import handlax as hx
 from handlax.effects.base.errors import ConfigurationError, PlatformUnavailable
-from handlax.effects.operations.foundations.foreign_call import DIVIDED_CALL
+from handlax.effects.operations.foundations.foreign_call import PARTITIONED_CALL
 from handlax.lowering.clients import platforms
 from handlax.lowering.xla import jaxlib_runtime
 
@@ -164,7 +164,7 @@ def test_types_and_handlers_of_the_plugin_are_registered_for_cuda(monkeypatch, t
     monkeypatch.setattr(platforms.xc, "register_custom_call_partitioner",
                         lambda name, *functions, c_api: done.append((name, c_api)))
     platforms._register_cuda_targets("other_cuda_plugin", "api")
-    asked = (DIVIDED_CALL, "api")
+    asked = (PARTITIONED_CALL, "api")
     of_modules = [(module, 3, "CUDA") for module in platforms._CUDA_TARGET_MODULES]
     assert done == ["CUDA", "CUDA", asked, ("state", 1, "CUDA"), ("call", 2, "CUDA"), *of_modules]
 
