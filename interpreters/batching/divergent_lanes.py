@@ -97,8 +97,8 @@ def guarded_step(test: Program, body: Program, mapped: tuple[bool, ...], reversi
 def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ...]) -> tuple[list[Any], set[int]]:
     """Perform the equations of a body; an inner loop whose test is mapped continues only while ``more`` holds as well.
 
-    A lane that has ended then does not prolong an inner loop. Returns all values of the body by number, and the indices
-    of those loops.
+    A lane that has ended then does not prolong an inner loop, unless lanes meet there. Returns all values of the body
+    by number, and the indices of those loops.
     """
     env = bind(body, inputs)
     lanes = [*mapped, *[True] * (len(inputs) - len(mapped)), *[False] * (len(env) - len(inputs))]
@@ -108,7 +108,8 @@ def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ..
     for i, (op, args, cell.site) in enumerate(zip(body.ops, body.args, body.sites.labelled_by(current().labeller))):
         operands, marks = [env[n] for n in args], [lanes[n] for n in args]
         loop: Any = op
-        if op.bodied and loop.runs == "until" and not is_root(op) and body_dependence(loop).reached(marks).test:
+        alone = op.bodied and loop.runs == "until" and not is_root(op) and not may_part(loop.bodies)
+        if alone and body_dependence(loop).reached(marks).test:
             guarded.add(i)
             operands.insert(0, more)
             op = while_taken(loop)
