@@ -27,7 +27,7 @@ from ..trees import pytrees
 from ..types.array_type import array_type
 from ..types.dtypes import bool_, int32
 from .eager_control import concrete_or_none, unrolls
-from .recorded_bodies import body_of, diverging, need_all_devices, perform_bodies, same_results
+from .recorded_bodies import body_of, diverging, need_all_devices, need_one_choice, perform_bodies, same_results
 
 Platforms: TypeAlias = tuple[tuple[str, ...] | None, ...]
 """Of each branch the platforms that take it; None: all that no earlier branch has."""
@@ -55,7 +55,9 @@ class Cond(HigherOrder):
 
     def result_type(op, *operands):
         need_all_devices("cond", op.bodies, operands[0].varying)
-        return HigherOrder.result_type(op, *operands)
+        results = HigherOrder.result_type(op, *operands)
+        need_one_choice("cond", operands[0], operands[1:], results)
+        return results
 
     def lower(op, emit, index, *values):
         if op.branches_platforms is None:

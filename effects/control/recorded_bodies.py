@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismatch
+from ..base.errors import CannotCross, DTypeMismatch, ShardingTypeError, StateTypeError, TreeMismatch
 from ..base.source_locations import user_site
 from ..base.stack import inside, perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
@@ -118,6 +118,29 @@ def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[
         raise CannotCross(
             f"{name}: devices choose by a value that varies along {along}, and meet along {', '.join(stuck)} inside.",
             hint="compute the collective outside, or choose by the same value on all of them: pmax(test, axis).",
+        )
+
+
+def need_one_choice(
+    name: str, choice: ArrayType, operands: Sequence[ArrayType], results: Sequence[ArrayType]
+) -> None:
+    """Check that all devices choose alike what they do with summands, of which only the sum is a value, and which
+    copies of one value they give.
+
+    ``choice``: the type of the value by which each device chooses.
+
+    Raises: ShardingTypeError: it varies along an axis along which an operand is unreduced or a result is reduced.
+    """
+    if not choice.varying:
+        return
+    parts = [*[t.mat.unreduced for t in operands], *[t.mat.reduced for t in results]]
+    along = choice.mat.varying.intersection(frozenset().union(*parts))
+    if along:
+        names = ", ".join(sorted(map(str, along)))
+        raise ShardingTypeError(
+            f"{name}: devices that take summands or give copies along {names} must choose alike, got a choice of type "
+            f"{choice}.",
+            hint="choose by the same value on all of them: pmax(test, axis); or lax.psum the summands before.",
         )
 
 
