@@ -458,6 +458,8 @@ def test_maps_inside_and_programs_of_summands():
      P(unreduced={"a"}), ShardingTypeError, "while_loop: devices that take summands or give copies along a must"),
     (lambda x: lax.cond(x[0, 0] > 0, hnp.negative, lambda w: w, summands(lax.psum(x, "a"), "reduced")),
      P(reduced={"a"}), ShardingTypeError, "cond: devices that take summands or give copies along a must choose alike"),
+    (lambda x: summands(x.astype("int32")).astype("float32"), P(unreduced={"a"}), ShardingTypeError,
+     "convert_element_type: it must be linear in its summands"),
     (lambda x: lax.all_gather(summands(x), "a"), P("a"), ShardingTypeError, "all_gather: along its axes an operand"),
     (lambda x: lax.pmax(summands(x), "a"), P(), ShardingTypeError, "pmax: along its axes an operand must vary"),
     (lambda x: lax.psum(summands(x), "a", axis_index_groups=[[0], [1]]), P("a"), ShardingTypeError, "psum: along"),
