@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -13,11 +14,11 @@ from ..base.tracebacks import boundary
 from ..base.wrapping import name_of
 from ..core.array_interface import ArrayLike
 from ..core.arrays import Array, as_array
-from ..core.columns import data_movement
+from ..core.columns import add_tangents, data_movement
 from ..core.operation import operation
 from ..core.signatures import R, Ts, X, Y
 from ..core.varying import vary
-from ..operations.elementwise.comparison import clamp
+from ..operations.elementwise.comparison import clamp, select_n
 from ..operations.elementwise.conversion import convert
 from ..programs.closure_conversion import close_all
 from ..programs.higher_order import HigherOrder
@@ -26,7 +27,7 @@ from ..trees import pytrees
 from ..types.array_type import array_type
 from ..types.dtypes import bool_, int32
 from .eager_control import concrete_or_none, unrolls
-from .recorded_bodies import body_of, diverging, need_all_devices, perform_bodies, same_results
+from .recorded_bodies import body_of, diverging, need_all_devices, need_one_choice, perform_bodies, same_results
 
 Platforms: TypeAlias = tuple[tuple[str, ...] | None, ...]
 """Of each branch the platforms that take it; None: all that no earlier branch has."""
@@ -54,12 +55,32 @@ class Cond(HigherOrder):
 
     def result_type(op, *operands):
         need_all_devices("cond", op.bodies, operands[0].varying)
-        return HigherOrder.result_type(op, *operands)
+        results = HigherOrder.result_type(op, *operands)
+        need_one_choice("cond", operands[0], operands[1:], results)
+        return results
 
     def lower(op, emit, index, *values):
         if op.branches_platforms is None:
             return emit.case(index, [lambda body=body: emit.program(body, values) for body in op.bodies], emit.made)
         return emit.program(op.bodies[branch_on(emit.platform, op.branches_platforms)], values)
+
+    def of_lane(op, which, cases):
+        """A result of a lane that evaluates all branches; it has chosen ``which``."""
+        return select_n(which, *cases)
+
+
+# y = sum over i of bodies[i](x), of which those that the index does not choose are 0, or not used
+@operation
+class CondAdjoint(Cond):
+    """The adjoint of a conditional in which lanes meet; each body has cotangents of its own, 0 if it is not chosen.
+
+    A lane gets cotangents from each collective in which it takes part, and where lanes choose differently it takes part
+    in those of all branches. So it adds the results of the bodies, where ``Cond`` selects one.
+    """
+
+    def of_lane(op, which, cases):
+        return reduce(add_tangents, cases)
+
 
 
 # y = the number of the branch for the platform

@@ -46,6 +46,7 @@ from .recorded_bodies import (
     diverging,
     initial_carry,
     need_all_devices,
+    need_one_choice,
     perform_bodies,
     same_carry,
     stable_carry,
@@ -97,8 +98,11 @@ class While(HigherOrder):
         return [*operands[: self.shared], *operands]
 
     def result_type(op, *operands):
-        need_all_devices("while_loop", op.bodies, op.bodies[0].out_types[0].varying)
-        return HigherOrder.result_type(op, *operands)
+        choice = op.bodies[0].out_types[0]
+        need_all_devices("while_loop", op.bodies, choice.varying)
+        results = HigherOrder.result_type(op, *operands)
+        need_one_choice("while_loop", choice, operands, results)
+        return results
 
 
 @overload

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..base.errors import CannotCross, DTypeMismatch, StateTypeError, TreeMismatch
+from ..base.errors import CannotCross, DTypeMismatch, ShardingTypeError, StateTypeError, TreeMismatch
 from ..base.source_locations import user_site
 from ..base.stack import inside, perform
 from ..core.arrays import Array, ConcreteArray, as_array, scalar
@@ -121,11 +121,38 @@ def need_all_devices(name: str, programs: Sequence[Program], varying: frozenset[
         )
 
 
+def need_one_choice(
+    name: str, choice: ArrayType, operands: Sequence[ArrayType], results: Sequence[ArrayType]
+) -> None:
+    """Check that all devices choose alike what they do with summands, of which only the sum is a value, and which
+    copies of one value they give.
+
+    ``choice``: the type of the value by which each device chooses.
+
+    Raises: ShardingTypeError: it varies along an axis along which an operand is unreduced or a result is reduced.
+    """
+    if not choice.varying:
+        return
+    parts = [*[t.mat.unreduced for t in operands], *[t.mat.reduced for t in results]]
+    along = choice.mat.varying.intersection(frozenset().union(*parts))
+    if along:
+        names = ", ".join(sorted(map(str, along)))
+        raise ShardingTypeError(
+            f"{name}: devices that take summands or give copies along {names} must choose alike, got a choice of type "
+            f"{choice}.",
+            hint="choose by the same value on all of them: pmax(test, axis); or lax.psum the summands before.",
+        )
+
+
 class Meeting(NamedTuple):
-    """An axis of a collective; ``by_all``: the devices of the whole mesh, not of this axis alone, must reach it."""
+    """An axis of a collective; ``by_all``: the devices of the whole mesh, not of this axis alone, must reach it.
+
+    ``tracked``: types tell which values vary along the axis, so that all its devices reach the collective.
+    """
 
     axis: SizedAxis
     by_all: bool
+    tracked: bool
 
 
 @derived_once
@@ -140,11 +167,20 @@ def meetings(program: Program) -> frozenset[Meeting]:
             continue
         live.update(args)
         if op.named and op.meets:  # type: ignore[attr-defined]
-            met |= frozenset([Meeting(axis, op.meets_all) for axis in op.axes])  # type: ignore[attr-defined]
+            known = frozenset[SizedAxis]().union(*[program.type_of(n).varying for n in args])
+            axes: Any = op.axes  # type: ignore[attr-defined]
+            met |= frozenset([Meeting(axis, op.meets_all, axis in known) for axis in axes])  # type: ignore[attr-defined]
         elif op.bodied and op.effects:
             inner = met.union(*[meetings(body) for body in op.bodies])  # type: ignore[attr-defined]
             met |= frozenset([meeting for meeting in inner if Axis(meeting.axis[0]) in op.effects])
     return met
+
+
+def may_part(programs: Iterable[Program]) -> bool:
+    """Whether some of those that meet in one of these branches may be in another one: types do not tell that they
+    choose alike.
+    """
+    return any([not at.tracked for program in programs for at in meetings(program)])
 
 
 def same_results(name: str, bodies: Sequence[RecordedBody], order: Sequence[int]) -> list[Program]:

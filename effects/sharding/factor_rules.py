@@ -259,6 +259,8 @@ def sized(where: str, rule: SdyShardingRule, operands: Sequence[Shape], results:
     rows = []
     sides = (("operand", rule.operand_mappings, operands), ("result", rule.result_mappings, results))
     for side, mappings, shapes in sides:
+        if not shapes and mappings == ((),):  # an empty side of a text is one scalar, or nothing
+            mappings = ()
         if len(mappings) != len(shapes):
             raise BadArgument(f"{where}: sharding_rule must name each {side}, {len(shapes)}, got {len(mappings)}.")
         rows.append([

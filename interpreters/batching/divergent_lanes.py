@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...effects.base.stack import BASE, current, inside, perform
+from ...effects.control.recorded_bodies import may_part
 from ...effects.core.columns import MASKED
 from ...effects.core.named_axes import is_root
 from ...effects.operations.elementwise.bitwise import bitwise_not
 from ...effects.operations.elementwise.comparison import clamp, eq, gt, select_n
 from ...effects.operations.reductions.reductions import ReduceOr
 from ...effects.programs.closure_conversion import close_all
-from ...effects.programs.higher_order import HigherOrder
 from ...effects.programs.program import Program, bind, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ..analysis.dependence import body_dependence
@@ -25,10 +25,11 @@ _STEPS = ProgramCache("while_any")
 """Bodies of a while loop whose lanes end at different iterations, by test, body and mapped operands."""
 
 
-def all_branches(op: HigherOrder, operands: tuple[Any, ...], mapped: Sequence[bool] | None) -> tuple[Any, ...]:
+def all_branches(op: Any, operands: tuple[Any, ...], mapped: Sequence[bool] | None) -> tuple[Any, ...]:
     """Evaluate every branch, and select each result by the index. Operands: the index, then those of the branches.
 
-    ``mapped``: the operands that differ from lane to lane; None where nothing differentiates the results.
+    ``mapped``: the operands that differ from lane to lane; None where nothing differentiates the results. A branch is
+    held where it is taken, but not one in which lanes meet: what others get there has derivatives by all lanes.
     """
     index, *xs = operands
     count = len(op.bodies)
@@ -39,9 +40,15 @@ def all_branches(op: HigherOrder, operands: tuple[Any, ...], mapped: Sequence[bo
         results = [interpret(body, xs) for body in op.bodies]
     else:
         taken = [bitwise_not(which), which] if count == 2 else [eq(which, i) for i in range(count)]
-        bodies = [where_taken(body, tuple(mapped[1:]), False) for body in op.bodies]
-        results = [interpret(body, [yes, *xs]) for body, yes in zip(bodies, taken)]
-    return tuple([select_n(which, *cases) for cases in zip(*results)])
+        results = [_branch(body, yes, xs, mapped[1:]) for body, yes in zip(op.bodies, taken)]
+    return tuple([op.of_lane(which, cases) for cases in zip(*results)])
+
+
+def _branch(body: Program, taken: Any, xs: list[Any], mapped: Sequence[bool]) -> Sequence[Any]:
+    if not may_part([body]):
+        return interpret(where_taken(body, tuple(mapped), False), [taken, *xs])
+    env, _ = _guarded(body, xs, taken, tuple(mapped))
+    return [env[n] for n in body.outs]
 
 
 def while_any(run: Any, op: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -78,7 +85,7 @@ def guarded_step(test: Program, body: Program, mapped: tuple[bool, ...], reversi
     inputs = recorder.inputs(body.in_types)
     with inside(recorder):
         (more,) = interpret(test, inputs)
-        if reversible:
+        if reversible and not may_part([body]):
             body = where_taken(body, (*mapped, *[True] * (len(inputs) - len(mapped))), False)
             inputs, mapped = [more, *inputs], (True, *mapped)
         env, guarded = _guarded(body, inputs, more, mapped)
@@ -90,8 +97,8 @@ def guarded_step(test: Program, body: Program, mapped: tuple[bool, ...], reversi
 def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ...]) -> tuple[list[Any], set[int]]:
     """Perform the equations of a body; an inner loop whose test is mapped continues only while ``more`` holds as well.
 
-    A lane that has ended then does not prolong an inner loop. Returns all values of the body by number, and the indices
-    of those loops.
+    A lane that has ended then does not prolong an inner loop, unless lanes meet there. Returns all values of the body
+    by number, and the indices of those loops.
     """
     env = bind(body, inputs)
     lanes = [*mapped, *[True] * (len(inputs) - len(mapped)), *[False] * (len(env) - len(inputs))]
@@ -101,7 +108,8 @@ def _guarded(body: Program, inputs: list[Any], more: Any, mapped: tuple[bool, ..
     for i, (op, args, cell.site) in enumerate(zip(body.ops, body.args, body.sites.labelled_by(current().labeller))):
         operands, marks = [env[n] for n in args], [lanes[n] for n in args]
         loop: Any = op
-        if op.bodied and loop.runs == "until" and not is_root(op) and body_dependence(loop).reached(marks).test:
+        alone = op.bodied and loop.runs == "until" and not is_root(op) and not may_part(loop.bodies)
+        if alone and body_dependence(loop).reached(marks).test:
             guarded.add(i)
             operands.insert(0, more)
             op = while_taken(loop)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...effects.base.errors import (
     BadArgument,
+    CannotCross,
     DeviceMismatch,
     EscapedBox,
     MissingUserRule,
@@ -22,10 +23,9 @@ from ...effects.base.tracebacks import boundary
 from ...effects.base.wrapping import wraps
 from ...effects.control.composite import Replaceable
 from ...effects.control.recorded_bodies import body_of
-from ...effects.control.shard_map import need_device_effects
 from ...effects.core.arrays import as_array
-from ...effects.core.named_axes import Bound
-from ...effects.core.operation import operation
+from ...effects.core.named_axes import Axis, Bound
+from ...effects.core.operation import effects_text, has_lowering, operation
 from ...effects.operations.foundations.sharding_constraint import hide, reveal, states
 from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.factor_rules import SdyShardingRule, SizedRule, parse_rule, sized
@@ -150,7 +150,7 @@ class UserPartition:
         flat = lambda *xs: f(*pytrees.unflatten(self.tree, xs))
         with inside(Bound(BASE, Binding(axes, False, mesh))):
             program = body_of(self.where, flat, takes, "custom_partitioning").program
-            need_device_effects(program, self.where)
+            _need_no_effects(self.where, program)
             _need_no_boxes(self.where, program)
             made = [(t.shape, t.dtype) for t in program.out_types]
             if made != [(t.shape, t.dtype) for t in gives]:
@@ -176,6 +176,16 @@ def need_same_devices(where: str, mesh: Any, wanted: Any) -> None:
         raise DeviceMismatch(
             f"{where}: partition must return meshes of the devices of {wanted}, in their order, got {mesh!r}.",
             hint="return the mesh that it is called with.",
+        )
+
+
+def _need_no_effects(where: str, program: Program) -> None:
+    """Raises: CannotCross: the program performs an effect that the handlers around it would have to answer."""
+    unhandled = [effect for effect in program.effects if not isinstance(effect, Axis) and not has_lowering(effect)]
+    if unhandled:
+        raise CannotCross(
+            f"{where}: the function of a part must handle its effects inside, got {effects_text(unhandled)}.",
+            hint="partition may return hx.handle(h)(f).",
         )
 
 

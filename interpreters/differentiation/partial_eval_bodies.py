@@ -21,8 +21,13 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import CannotCross
 from ...effects.base.stack import BASE, inside, perform
 from ...effects.control.branches import Cond
-from ...effects.control.checkpoint_policies import Policy, everything_saveable, resolved_policy
-from ...effects.control.recorded_bodies import shared_results
+from ...effects.control.checkpoint_policies import (
+    Policy,
+    everything_saveable,
+    nothing_saveable,
+    resolved_policy,
+)
+from ...effects.control.recorded_bodies import may_part, shared_results
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import is_root
@@ -139,9 +144,14 @@ def split_bodies(
 
     Under a policy from outside, the rest has every result, known ones too, for consumers that may not save them. Under
     the operation's own policy (``checkpoint``) it has the unknown ones: consumers outside may save the others.
+
+    Of branches in which lanes meet nothing is saved: residuals are those of the branch that a lane has chosen, and its
+    derivative has a part in the collectives of the others too.
     """
     all_results = policy is not None or (op.saves is not None and op.loops)
     policy = op.saves if policy is None else policy
+    if op.runs == "one" and may_part(op.bodies):
+        policy = nothing_saveable
     if op.scopes:
         return _split_scoped(op, unknown, policy, ordered, split_program)
     if not op.prunes or any(unknown[: op.selects]):

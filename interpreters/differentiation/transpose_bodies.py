@@ -22,8 +22,11 @@ from typing import Any, NamedTuple
 from ...effects.base import config
 from ...effects.base.errors import CannotCross, NotDifferentiable
 from ...effects.base.stack import BASE, current, inside
+from ...effects.control.branches import CondAdjoint
+from ...effects.control.recorded_bodies import may_part
 from ...effects.core.columns import zeros_like
 from ...effects.core.named_axes import in_bodies_of, is_root, under
+from ...effects.operations.elementwise.comparison import clamp, eq, select
 from ...effects.operations.foundations.shapes import reshape
 from ...effects.operations.manipulation.slicing import concatenate, index_in_dim, slice_in_dim
 from ...effects.operations.reductions.reductions import reduce_sum
@@ -60,6 +63,10 @@ def transpose_operation(
     sums = [zeros_like(t.dual) for t in adjoint.sums]
     out_cts = [ct for ct in cts[op.carry :] if ct is not None]
     fixed, residuals = [operands[i] for i in adjoint.fixed], [operands[i] for i in adjoint.residuals]
+    if adjoint.parts:
+        index = clamp(0, operands[0], len(op.bodies) - 1)
+        chosen = [eq(index, k) for k in range(len(op.bodies))]
+        out_cts = [select(yes, ct, zeros_like(ct)) for yes in chosen for ct in out_cts]
     xs = (*fixed, *carries, *sums, *residuals, *out_cts)
     # a user's rule is that of the function, and no rule of its adjoint
     results = interpret(adjoint.op.bodies[0], xs) if op.deferred else current().answer(adjoint.op, xs)
@@ -107,7 +114,7 @@ class _BodyAdjoint(NamedTuple):
 
     ``fixed`` (selecting and known shared) and ``residuals`` (known ``each``) are numbers of operands of the original
     operation; ``carried``: the carries that have a cotangent, with their types; ``sums``: types of the sums. The
-    results are the cotangents of the operands ``grads``.
+    results are the cotangents of the operands ``grads``. ``parts``: it takes the cotangents of ``out`` for each branch.
     """
 
     op: HigherOrder
@@ -116,6 +123,7 @@ class _BodyAdjoint(NamedTuple):
     sums: tuple[ArrayType, ...]
     residuals: tuple[int, ...]
     grads: tuple[int, ...]
+    parts: bool
 
 
 class _LiveCotangents(NamedTuple):
@@ -176,7 +184,11 @@ def _adjoint(
     if op.prevent_cse:
         bodies = [delayed(body, len(body.in_types) - sum(nonzero)) for body in bodies]
     carries = sum(carried) + sum(cotangents.summed) if op.loops else 0
-    new = op.with_bodies(bodies, shared=fixed, carry=carries).reversed()
+    parts = op.runs == "one" and not isinstance(op, CondAdjoint) and may_part(bodies)
+    if parts:
+        new: Any = CondAdjoint(tuple(_with_own_cotangents(bodies, sum(nonzero))), fixed)
+    else:
+        new = op.with_bodies(bodies, shared=fixed, carry=carries).reversed()
     numbers, types = op.groups(range(len(linear))), op.bodies[0].in_types
     sums = _only(numbers.shared, marks.shared, cotangents.summed)
     return _BodyAdjoint(
@@ -190,7 +202,16 @@ def _adjoint(
             *sums,
             *_only(numbers.each, marks.each, cotangents.sliced),
         ),
+        parts,
     )
+
+
+def _with_own_cotangents(bodies: Sequence[Program], count: int) -> list[Program]:
+    """The bodies, of which each takes the last ``count`` inputs from its own place among those of all bodies."""
+    first = len(bodies[0].in_types) - count
+    types = (*bodies[0].in_types[:first], *[t for body in bodies for t in body.in_types[first:]])
+    places = [first + k * count for k in range(len(bodies))]
+    return [body.rewired(types, [*range(first), *range(at, at + count)]) for body, at in zip(bodies, places)]
 
 
 def _grad_types(

@@ -20,11 +20,13 @@ import numpy as np
 
 from ...effects.base import config
 from ...effects.base.errors import NotDifferentiable
-from ...effects.base.stack import BASE, current, inside
+from ...effects.base.stack import BASE, current, inside, perform
+from ...effects.control.branches import Cond
 from ...effects.control.loops import while_loop
+from ...effects.control.recorded_bodies import meetings, with_types
 from ...effects.core.arrays import scalar
 from ...effects.core.columns import add_tangents, zeros_like
-from ...effects.core.varying import with_varying
+from ...effects.core.varying import LaneOperations, with_varying
 from ...effects.operations.elementwise import comparison
 from ...effects.operations.elementwise.arithmetic import div
 from ...effects.operations.elementwise.conversion import as_type, convert
@@ -66,6 +68,22 @@ def transpose_until(
     known = [x for x, yes in zip(operands, adjoint.marks) if not yes]
     nonzero_cts = [ct for ct, yes in zip(cts, adjoint.marks[op.shared :]) if yes and ct is not None]
     return scattered(current().answer(adjoint.op, (*known, *nonzero_cts)), adjoint.live)
+
+
+def _in_step(op: Any) -> Any:
+    """The loop; where lanes meet in it and may end differently, with as many iterations for each as the last one needs,
+    in which those that have ended keep their carry: its adjoint is then in step as well.
+    """
+    axes = {at.axis for at in meetings(op.bodies[1]) if not at.tracked}
+    if not axes:
+        return op
+    test, body = op.bodies
+    any_of = LaneOperations.highest(tuple(sorted(axes, key=str)))
+    again = record(lambda *xs: [perform(any_of, interpret(test, xs)[0])], test.in_types, test.name)
+    ended = record(lambda *xs: xs[op.shared :], body.in_types, "ended")
+    branch = Cond((with_types(ended, body.out_types), body))
+    step = record(lambda *xs: perform(branch, convert(interpret(test, xs)[0], int32), *xs), body.in_types, body.name)
+    return op.with_bodies((again, step))
 
 
 class _LoopAdjoint(NamedTuple):
@@ -124,7 +142,7 @@ class _ReverseLoop:
     """
 
     def __init__(self, op: Any, linear: Sequence[bool], nonzero: Marks, transpose: BodyTranspose):
-        self.op = op
+        self.op = op = _in_step(op)
         test, self.body = op.bodies
         self.test = dead_code_elimination(test, instantiate=True).program  # it then uses known inputs only
         self.nonzero = nonzero

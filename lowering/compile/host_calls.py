@@ -72,7 +72,7 @@ def partitioned_call(emit: Any, op: Any, values: Sequence[Any]) -> list[Any]:
     types = emit.made
     rule = op.partition.sized_rule(emit.mesh_of_all)
     ruled = ""
-    if rule is not None:
+    if rule is not None and values and types:  # the text of a rule must have an array on each side
         stored = rule.of_storage([storage(x.type)[0] for x in values], [storage(t)[0] for t in types])
         ruled = f", sdy.sharding_rule = {factors_text(stored)}"
     number = f'api_version = 2 : i32, backend_config = "{PARTITIONED_CALL}{len(emit.calls)}"'

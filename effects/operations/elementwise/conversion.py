@@ -14,7 +14,7 @@ from ...core.arrays import Array, as_array, is_number, scalar
 from ...core.columns import data_movement
 from ...core.operation import operation, shared
 from ...core.varying import vary
-from ...sharding.sharding_rules import ShardingRule, numbered
+from ...sharding.sharding_rules import ShardingRule, numbered, summed_axes
 from ...types import dtypes
 from ...types.array_type import ArrayType, array_type
 from ...types.casting import cast
@@ -43,6 +43,11 @@ class ConvertElementType(Elementwise):
         if isinstance(x.dtype, dtypes.ExtendedDType) or isinstance(op.dtype, dtypes.ExtendedDType):
             raise DTypeMismatch(f"convert_element_type: no conversion from {x} to {op.dtype}.")
         return array_type(x.shape, op.dtype, op.weak)
+
+    def partial_sums(op, types):
+        if not dtypes.is_inexact(types[0].dtype):  # their sum wraps around, the sum of results need not
+            return summed_axes(op.name, types, lambda positions: (), False)
+        return Elementwise.partial_sums(op, types)
 
     def evaluate(op, x):
         return cast(x, op.dtype)

@@ -88,6 +88,44 @@ def test_forward_derivatives_are_those_of_lanes():
     close(by_devices, by_lanes)
 
 
+PARTED = {
+    "cond": lambda x: lax.cond(x > 0.5, lambda x: lax.psum(hnp.sin(x), "i") * x, lambda x: 2 * x, x),
+    "switch": lambda x: lax.switch(
+        (4 * x).astype("int32"),
+        [lambda x: lax.psum(x**2, "i") * x, hnp.cos, lambda x: lax.psum(hnp.exp(x), "i") ** 2, lambda x: x],
+        x,
+    ),
+    "cond in a cond": lambda x: lax.cond(
+        x > 0.3, lambda x: x * lax.cond(x > 0.5, lambda x: lax.psum(hnp.sin(x), "i") * x, hnp.cos, x), hnp.sin, x
+    ),
+    "while": lambda x: lax.while_loop(lambda c: c < 1.9, lambda c: c + lax.psum(c * c, "i") / 4, x, max_steps=9),
+}
+
+
+def differences(f, x, step=1e-2):
+    """The columns of the derivative of ``f``, by central differences."""
+    return np.stack([(f(x + d) - f(x - d)) / (2 * step) for d in step * np.eye(len(x), dtype=x.dtype)], -1)
+
+
+@pytest.mark.parametrize("name", PARTED)
+def test_derivatives_where_lanes_part_and_meet_are_those_of_the_values(name):
+    f, x = PARTED[name], np.array([0.1, 0.4, 0.6, 0.9], np.float32)
+    near = {"rtol": 2e-3, "atol": 2e-3}
+    jacobian = None
+    for mapped in (hx.vmap(f, axis_name="i"), hx.pmap(f, axis_name="i")):
+        jacobian = differences(lambda x: np.asarray(mapped(x), np.float64), x)
+        np.testing.assert_allclose(hx.jacfwd(mapped)(x), jacobian, **near)
+        gradient = hx.grad(lambda x: mapped(x).sum())
+        np.testing.assert_allclose(gradient(x), jacobian.sum(0), **near)
+        np.testing.assert_allclose(
+            hx.jacfwd(gradient)(x), differences(lambda x: np.asarray(gradient(x), np.float64), x), rtol=1e-2, atol=1e-2
+        )
+    within = hx.vmap(hx.grad(f), axis_name="i")
+    for gradient in (within, hx.jit(within)):
+        np.testing.assert_allclose(gradient(x), jacobian.sum(0), **near)
+    close(hx.jacrev(within)(x), hx.jacfwd(hx.grad(lambda x: hx.vmap(f, axis_name="i")(x).sum()))(x))
+
+
 def test_axes_of_a_mesh_along_which_nobody_meets_choose_for_themselves():
     mesh = Mesh(np.array(hx.devices("cpu")).reshape(2, 4), ("a", "b"))
 

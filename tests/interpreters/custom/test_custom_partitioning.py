@@ -348,6 +348,8 @@ MISTAKES = {
                 errors.DeviceMismatch, "in their order"),
     "host": (lambda m, a, r: (m, lambda x: hx.pure_callback(np.sin, x, x), r.sharding, (r.sharding,)),
              errors.CannotCross, "must not call the host, got pure_callback"),
+    "effect": (lambda m, a, r: (m, lambda x: (hx.tell(x.sum()), x)[1], r.sharding, (r.sharding,)), errors.CannotCross,
+               "must handle its effects inside, got tell"),
     "traced": (lambda m, a, r: (m, lambda x: x + TRACED[-1], r.sharding, (r.sharding,)), errors.EscapedBox, "jit"),
 }
 
@@ -393,6 +395,15 @@ def test_what_is_defined_wrongly_is_refused(define, kind, text):
 
     with pytest.raises(kind, match=text):
         used()
+
+
+def test_a_function_without_arguments_is_divided():
+    f = custom_partitioning(lambda: hnp.arange(8.0) * 0 + 3)
+    f.def_partition(
+        lambda mesh, args, result: (mesh, lambda: hnp.full(result.sharding.shard_shape((8,)), 3.0), result.sharding, ()),
+        sharding_rule="-> i",
+    )
+    np.testing.assert_array_equal(hx.jit(lambda: f(), out_shardings=named("a"))(), np.full(8, 3.0))
 
 
 def test_traced_values_from_around_are_refused():

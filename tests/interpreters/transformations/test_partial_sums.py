@@ -452,6 +452,14 @@ def test_maps_inside_and_programs_of_summands():
     (lambda x: hnp.sin(summands(x)), P(unreduced={"a"}), ShardingTypeError, "sin: it must be linear in its summands"),
     (lambda x: summands(x) * x, P(unreduced={"a"}), ShardingTypeError, "other operands equal on all devices"),
     (lambda x: summands(x) + x.sum(), P(unreduced={"a"}), ShardingTypeError, "add: it must be linear"),
+    (lambda x: lax.cond(x[0, 0] > 0, hnp.negative, lambda u: u, summands(x)), P(unreduced={"a"}), ShardingTypeError,
+     "cond: devices that take summands or give copies along a must choose alike"),
+    (lambda x: lax.while_loop(lambda c: c[0] > 0, lambda c: (c[0] - 1, c[1] * 2), (x[0, 0], summands(x)))[1],
+     P(unreduced={"a"}), ShardingTypeError, "while_loop: devices that take summands or give copies along a must"),
+    (lambda x: lax.cond(x[0, 0] > 0, hnp.negative, lambda w: w, summands(lax.psum(x, "a"), "reduced")),
+     P(reduced={"a"}), ShardingTypeError, "cond: devices that take summands or give copies along a must choose alike"),
+    (lambda x: summands(x.astype("int32")).astype("float32"), P(unreduced={"a"}), ShardingTypeError,
+     "convert_element_type: it must be linear in its summands"),
     (lambda x: lax.all_gather(summands(x), "a"), P("a"), ShardingTypeError, "all_gather: along its axes an operand"),
     (lambda x: lax.pmax(summands(x), "a"), P(), ShardingTypeError, "pmax: along its axes an operand must vary"),
     (lambda x: lax.psum(summands(x), "a", axis_index_groups=[[0], [1]]), P("a"), ShardingTypeError, "psum: along"),
@@ -469,6 +477,18 @@ def test_what_summands_and_copies_are_not_is_refused(f, spec, error, message):
     with hx.set_mesh(MESH), pytest.raises(error) as raised:
         on_devices(f, P(None, "a"), out=spec)(put(M, None, "a"))
     assert message in str(raised.value) and raised.value.hint
+
+
+def test_devices_that_choose_differently_read_copies_and_give_summands():
+    with hx.set_mesh(MESH):
+        def chosen(x, w):
+            return lax.cond(x[0, 0] > 0, lambda w: w * w * x, lambda w: w + 0 * x, summands(w, "reduced"))
+
+        mapped = hx.shard_map(chosen, in_specs=(P(None, "a"), P()), out_specs=P(None, "a"), axis_names={"a"})
+        x = np.ones((8, 4), np.float32)
+        x[:, 2:] = -1
+        w = np.arange(16, dtype=np.float32).reshape(8, 2)
+        close(hx.grad(lambda w: mapped(put(x, None, "a"), w).sum())(w), 2 * w + 1)
 
 
 def test_booleans_are_refused_on_automatic_axes_too():
