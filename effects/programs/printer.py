@@ -162,7 +162,7 @@ class Printer:
     def type(self, type: Any) -> str:
         text = self.types.get(type)
         if text is None:
-            text = self.types[type] = str(type)
+            text = self.types[type] = type.exact_text
             number = 0 if type.cut is None else self.meshes().index(type.cut.mesh)
             if number:
                 text = self.types[type] = re.sub(r"(@|(?<=[{,])[UR]:(?=\D))", rf"\g<1>{number}:", text)
