@@ -162,7 +162,7 @@ class Printer:
     def type(self, type: Any) -> str:
         text = self.types.get(type)
         if text is None:
-            text = self.types[type] = str(type)
+            text = self.types[type] = type.exact_text
             number = 0 if type.cut is None else self.meshes().index(type.cut.mesh)
             if number:
                 text = self.types[type] = re.sub(r"(@|(?<=[{,])[UR]:(?=\D))", rf"\g<1>{number}:", text)
@@ -302,7 +302,9 @@ def _unreadable(printer: Printer, value: Any) -> str:
     code = getattr(value, "__code__", None)
     if code is not None:
         return f"?{f'{value.__qualname__} at {Site(code, 0)}'!r}"
-    return f"?{type(value).__qualname__!r}"
+    kind = type(value)
+    text = str(value) if is_ours(kind.__module__) and kind.__str__ is not object.__str__ else kind.__qualname__
+    return f"?{text!r}"
 
 
 def _reference(printer: Printer, value: Any) -> str:
@@ -388,7 +390,7 @@ WRITERS[tuple] = _tuple
 WRITERS[frozenset] = _set
 WRITERS[range] = lambda printer, r: f"range({r.start}, {r.stop}, {r.step})"
 WRITERS[Extent] = lambda printer, value: str(value)
-WRITERS[ArrayType] = WRITERS[SymbolicType] = lambda printer, value: str(value)
+WRITERS[ArrayType] = WRITERS[SymbolicType] = lambda printer, value: value.exact_text
 WRITERS[Frozen] = _frozen
 _BY_BASE: tuple[tuple[Any, Callable[[Printer, Any], str]], ...] = (
     (Operation, lambda printer, value: f"op {printer.operation(value)}"),

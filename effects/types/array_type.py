@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from math import prod
 from typing import Any, ClassVar
@@ -90,6 +90,11 @@ class ArrayType(ImmutableObject, Sized):
         return self.mat.varying
 
     @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """``mat``, by its long name."""
+        return self.mat
+
+    @property
     def manual(self) -> frozenset[Hashable]:
         """The names of the axes in ``varying``."""
         return frozenset([name for name, _ in self.varying])
@@ -173,12 +178,21 @@ class ArrayType(ImmutableObject, Sized):
     to_tangent_aval = to_ct_aval = at_least_vspace = tangent
 
     def __str__(self) -> str:
+        summed = frozenset[Hashable]() if self.cut is None else self.cut.spec.summed_axes
+        return self._text([axis for axis in self.varying if axis[0] not in summed])
+
+    @property
+    def exact_text(self) -> str:
+        """The text of which no other type has the same: ``{a:2,U:a}`` where a device in ``shard_map`` has a summand."""
+        return self._text(self.varying)
+
+    def _text(self, varying: Iterable[tuple[Hashable, int]]) -> str:
         sizes = map(str, self.shape) if self.cut is None else self.cut.cut_sizes(self.shape)
         space = "" if self.memory_space is Space.Device else f"<{self.memory_space.value}>"
         plain = f"{short_name(self.dtype)}{space}[{','.join(sizes)}]" + ("~" if self.weak else "")
         if not self.placed:
             return plain
-        along = [f"{name}:{size}" for name, size in sorted(self.varying, key=str)]
+        along = [f"{name}:{size}" for name, size in sorted(varying, key=str)]
         along += [] if self.cut is None else self.cut.summed_axes()
         return f"{plain}{{{','.join(along)}}}" if along else plain
 

@@ -74,13 +74,14 @@ def _constraints(operands: tuple[ArrayType, ...], results: tuple[ArrayType, ...]
     cuts = [t.cut for t in (*operands, *results) if t.cut is not None]
     if not cuts:
         return [None] * len(results)
-    rest = UNCONSTRAINED if cuts[0].mesh.auto_axes else None
     hides = any([cut.hides for cut in cuts])
     made: list[Operation | None] = []
     for t in results:
+        cut = t.cut or cuts[0]  # a call may give results over other axes than those of its operands
+        rest = UNCONSTRAINED if cut.mesh.auto_axes else None
         spec = [rest] * len(t.shape) if t.cut is None else [rest if entry is None else entry for entry in t.cut.spec]
         is_open = (hides and t.cut is None) or {*spec} == {UNCONSTRAINED}
-        made.append(None if is_open else _over_automatic_axes(cuts[0].with_spec(spec)))
+        made.append(None if is_open else _over_automatic_axes(cut.with_spec(spec)))
     return made
 
 

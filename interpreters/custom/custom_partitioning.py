@@ -20,7 +20,7 @@ from ...effects.base.errors import (
 )
 from ...effects.base.stack import BASE, Binding, current, inside, perform
 from ...effects.base.tracebacks import boundary
-from ...effects.base.wrapping import wraps
+from ...effects.base.wrapping import name_of, wraps
 from ...effects.control.composite import Replaceable
 from ...effects.control.recorded_bodies import body_of
 from ...effects.core.arrays import as_array
@@ -96,6 +96,11 @@ class UserPartition:
             text, options = rule if isinstance(rule, (tuple, list)) and len(rule) == 2 else (rule, {})
             rule = text if isinstance(text, SdyShardingRule) else parse_rule(text, **options)
         return None if rule is None else sized(self.where, rule, [t.shape for t in takes], [t.shape for t in gives])
+
+    def __str__(self) -> str:
+        """The name of the user's function and the rule, or its name, as texts of programs show them."""
+        rule = name_of(self.rule) if callable(self.rule) else self.rule
+        return f"{name_of(self.partition)}, sharding_rule={rule}"
 
     def part(self, mesh: Any, operands: Sequence[NamedSharding], results: Sequence[NamedSharding]) -> DevicePart:
         """What each device computes where the compiler would cut operands and results so.

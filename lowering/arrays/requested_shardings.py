@@ -55,13 +55,18 @@ def requested(where: str, sharding: Any) -> Any:
 
 
 def _mesh_in_force() -> Any:
-    """The mesh of the ``shard_map`` around, else that of ``set_mesh``, else None."""
+    """The mesh of the ``shard_map`` around, else ``get_abstract_mesh()``, of the devices that ``set_mesh`` set if it has
+    the axes of that one; else None.
+    """
     around = [binding.mesh for binding in current().scope if binding.mesh is not None]
+    if around:
+        return around[0]
     settings = config.current()
     mesh, axes = settings.mesh, settings.abstract_mesh
-    if around or mesh is None or axes is None or axes.shape_tuple != mesh.shape_tuple:
-        return around[0] if around else mesh
-    return mesh.update(axis_types=axes.axis_types)
+    if axes is None or axes.empty:
+        return mesh
+    same = mesh is not None and mesh.shape_tuple == axes.shape_tuple
+    return mesh.update(axis_types=axes.axis_types) if same else axes
 
 
 def over_mesh(sharding: Sharding) -> NamedSharding:

@@ -15,7 +15,7 @@ from ...effects.base import config
 from ...effects.base.errors import BadArgument, DeviceMismatch, as_tuple
 from ...effects.programs.program import Program, derived_once
 from ...effects.sharding.layout import AutoLayout, Layout
-from ...effects.sharding.mesh import Mesh, MeshAxes
+from ...effects.sharding.mesh import AbstractMesh, Mesh, MeshAxes
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
@@ -119,7 +119,7 @@ def assigned(where: str, placement: Placement, mesh: MeshAxes | None, devices: A
     if mesh is None:
         note_placement(given[0])
         return placement._replace(devices=given)
-    found = Mesh(np.array(given).reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+    found = _mesh_of(given, mesh)
     arguments, results = [
         tuple([None if s is None else s.update(mesh=found) for s in shardings])
         for shardings in (placement.arguments, placement.results)
@@ -154,9 +154,9 @@ def meshes(program: Program) -> tuple[MeshAxes, ...]:
 def settle(program: Program, name: str, wanted: Placement | None, held: Sequence[Any] = ()) -> Placement:
     """Where a program is executed: as ``wanted`` (None: nothing was said), or by the devices of its own meshes.
 
-    An abstract mesh stands for the mesh in force, or for that of an array that the program ``held``.
+    An abstract mesh stands for the devices of the mesh in force, or of an array that the program ``held``.
 
-    Raises: DeviceMismatch: they are not the same devices in the same order.
+    Raises: DeviceMismatch: they are not the same devices in the same order, or not as many.
     """
     found = meshes(program) or stated_meshes(program)
     named = [mesh for mesh in found if isinstance(mesh, Mesh) or mesh.size > 1]  # one device is no mesh
@@ -166,14 +166,15 @@ def settle(program: Program, name: str, wanted: Placement | None, held: Sequence
     if wanted is None and not concrete:
         known = [sharding.mesh for x in held if (sharding := sharding_of(x)) is not None]
         for mesh in (config.current().mesh, *known):
-            if mesh is not None and mesh.shape_tuple in [each.shape_tuple for each in named]:
+            if mesh is not None and mesh.size in [each.size for each in named]:
                 return over(mesh)
     devices = wanted.devices if wanted is not None else concrete[0]._assignment if concrete else ()
-    for mesh in concrete:
-        if devices != mesh._assignment:
+    for mesh in named:
+        of_devices = isinstance(mesh, Mesh)
+        if devices != mesh._assignment if of_devices else len(devices) not in (0, 1, mesh.size):
             raise DeviceMismatch(
                 f"{name}: all meshes and arguments must have the same devices in the same order, got "
-                f"{_numbers(devices)} and {_numbers(mesh._assignment)}.",
+                f"{_numbers(devices)} and {_numbers(mesh._assignment) if of_devices else mesh}.",
                 hint="make the meshes of one list of devices, and device_put the arguments there.",
             )
     if wanted is not None and (wanted.mesh is not None or not concrete):
@@ -200,8 +201,20 @@ def placed_as_typed(
 def _as_typed(mesh: MeshAxes | None, given: tuple[Any, ...], types: Sequence[ArrayType]) -> tuple[Any, ...]:
     if mesh is None or not any([t.cut is not None and not t.cut.hides for t in types]):
         return given
-    stated = [None if t.cut is None or t.cut.hides else t.cut.update(mesh=mesh) for t in types]
+    stated = [None if t.cut is None or t.cut.hides else t.cut.update(mesh=_over_axes(mesh, t.cut.mesh)) for t in types]
     return tuple([a if a is not None else b for a, b in zip(given or (None,) * len(types), stated)])
+
+
+def _over_axes(mesh: MeshAxes, axes: AbstractMesh) -> MeshAxes:
+    """The mesh, if it has these axes; else that of its devices which has them."""
+    if mesh.shape_tuple == axes.shape_tuple:
+        return mesh
+    return _mesh_of(mesh._assignment, axes) if isinstance(mesh, Mesh) else axes
+
+
+def _mesh_of(devices: Sequence[Any], axes: MeshAxes) -> Mesh:
+    """The mesh of these devices with these axes."""
+    return Mesh(np.array(devices).reshape(axes.axis_sizes), axes.axis_names, axes.axis_types)
 
 
 @derived_once

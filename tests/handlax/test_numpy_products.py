@@ -51,6 +51,19 @@ def test_one_contraction_is_one_operation(word):
     assert [line.split("=")[1].split("[")[0].strip() for line in text.splitlines()[1:-2]] == ["dot_general"]
 
 
+@pytest.mark.parametrize("sum_", ["bsd,3dkh->bs3kh", "bs_,3_kh->bs3kh", "bs*, 3*kh -> bs3kh", "bsα,3αkh->bs3kh"])
+def test_indices_of_einsum_may_be_digits_and_other_characters(sum_, rng):
+    x, w = rng.normal(size=(2, 3, 4)), rng.normal(size=(3, 4, 5, 6))
+    close(hnp.einsum(sum_, x, w), np.einsum("bsd,qdkh->bsqkh", x, w))
+
+
+@pytest.mark.parametrize("sum_", ["i-,-j", "i>,>j->ij", "i.,.j", "i..,..j"])
+def test_indices_of_einsum_are_no_punctuation(sum_):
+    shape = (2,) * len(sum_.partition(",")[0])
+    with pytest.raises(errors.BadArgument, match="an index must be a character other than"):
+        hnp.einsum(sum_, np.ones(shape), np.ones(shape))
+
+
 def test_einsum_refuses_what_does_not_fit():
     with pytest.raises(hx.errors.ShapeMismatch, match="one size"):
         hnp.einsum("ij,jk", np.ones((2, 3)), np.ones((4, 2)))

@@ -78,6 +78,11 @@ PROGRAMS = {
                          ["f32[16@a,4@b]", "f32[2,8@a,4@b]", "f32[4@a,4@b]", "f32[4@a,4@b]"]),
     "where, clip, pad": (lambda x: (hnp.where(x > 0, x, 0.0), hnp.clip(x, 0.0, 1.0), hnp.pad(x, ((1, 1), (0, 0)))),
                          [AB], ["f32[8@a,4@b]", "f32[8@a,4@b]", "f32[10@a,4@b]"]),
+    "where of whole ones": (
+        lambda x, y: (hnp.where(hnp.arange(4) < 2, x, 0.0), hnp.where(x > 0, hnp.zeros((1, 4)), y)), [AB, A_],
+        ["f32[8@a,4@b]"] * 2),
+    "causal attention": (
+        lambda q: nn.dot_product_attention(q, q, q, is_causal=True), [(data((8, 4, 2, 3)), "a")], ["f32[8@a,4,2,3]"]),
     "zeros like": (lambda x: lax.select(x > 0, x, hnp.zeros_like(x)), [AB], ["f32[8@a,4@b]"]),
     "along whole dimensions": (lambda x: (hnp.cumsum(x, 1), hnp.sort(x, 1), *lax.top_k(x, 2)), [A_],
                                ["f32[8@a,4]", "f32[8@a,4]", "f32[8@a,2]", "i32[8@a,2]"]),
@@ -200,7 +205,7 @@ def test_types_values_and_places(name):
     (lambda x: x.reshape(2, 4, 4), [(M, "b")], ShardingTypeError, "reshape"),
     (lambda x: lax.slice(x, (0, 0), (3, 4)), [A_], ShardingTypeError, "multiple of 2, got size 3"),
     (lambda x, y: hnp.concatenate([x, y]), [AB, A_], ShardingTypeError, "concatenate: operands must be cut alike"),
-    (lambda x, y: lax.select(x > 0, x, y), [AB, A_], ShardingTypeError, "select_n: operands must be cut alike"),
+    (lambda x, y: lax.select(x > 0, x, y), [AB, _A], ShardingTypeError, "select_n: operands must be cut alike"),
     (lambda x: x[hnp.array([1, 2])], [A_], ShardingTypeError, "gather"),
     (lambda x: lax.dynamic_update_slice(x, hnp.ones((2, 4)), (0, 0)), [_A], ShardingTypeError, "dynamic_update_slice"),
     (lambda x: lax.with_sharding_constraint(x, P("b", "a")), [AB], ShardingTypeError, "it asserts how a value is cut"),

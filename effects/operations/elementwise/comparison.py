@@ -12,7 +12,7 @@ from ...base.stack import perform
 from ...core.arrays import Array, as_array, as_arrays, scalar
 from ...core.columns import SHARDING_RULE, zeros_like
 from ...core.operation import operation
-from ...sharding.sharding_rules import ShardingRule, equally, numbered
+from ...sharding.sharding_rules import ShardingRule, numbered
 from ...types import dtypes
 from ...types.array_type import array_type
 from ...types.dtypes import ANY, EVERY, ORDERED
@@ -132,7 +132,6 @@ class SelectN(Elementwise):
             )
         return array_type(shape or which.shape, first.dtype, weak)
 
-    sharding_rule = equally
     linear_in = slice(1, None)
 
     def evaluate(op, which, *cases):

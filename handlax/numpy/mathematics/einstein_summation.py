@@ -27,6 +27,7 @@ __all__ = ["einsum", "einsum_path"]
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_PUNCTUATION = frozenset("->.")
 ContractionPath = tuple[tuple[int, ...], ...]
 
 
@@ -47,9 +48,9 @@ def einsum(
 
         einsum("ij,jk->ik", a, b)[i, k] == sum over j of a[i, j] * b[j, k]
 
-    Without ``->`` the result has the indices that occur once, in alphabetic order. ``...`` stands for leading
-    dimensions, which broadcast. ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` names indices by numbers, texts or
-    other values, in their order.
+    An index is a letter, or another character, as in ``"sd,3dk->s3k"``. Without ``->`` the result has the indices that
+    occur once, in alphabetic order. ``...`` stands for leading dimensions, which broadcast.
+    ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` names indices by numbers, texts or other values, in their order.
 
     Args:
         optimize: the order of contractions: "auto", "optimal", "greedy" or True for a cheap one, False for the
@@ -209,8 +210,10 @@ def parsed(text: str, given: tuple[tuple[int, ...], ...]) -> EinsumTerms:
             word = word.replace("...", "".join(reversed(spare[:extra])))
         if len(word) != len(shape):
             raise BadArgument(f"einsum: {word!r} of {text!r} does not fit shape {shape}.")
-        if not all([c.isalpha() for c in word]):
-            raise BadArgument(f"einsum: indices are letters, got {word!r} of {text!r}.")
+        if not _PUNCTUATION.isdisjoint(word):
+            raise BadArgument(
+                f"einsum: an index must be a character other than '-', '>' and '.', got {word!r} of {text!r}."
+            )
         full.append(word)
     joined = "".join(full)
     if arrow:

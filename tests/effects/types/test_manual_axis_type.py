@@ -44,11 +44,12 @@ def test_axes_without_an_order_are_refused(collective, axes):
 
 def test_summands_and_reduced_copies_are_no_values_that_vary():
     mesh = hx.make_mesh((2, 2), ("i", "j"))
-    seen = []
+    seen, texts = [], []
 
     def f(x):
         u, r = lax.pcast(x, "i", to="unreduced"), lax.pcast(lax.psum(x, "i"), "i", to="reduced")
-        seen.extend([(hx.typeof(y).mat, hx.typeof(y).vma) for y in (u, r)])
+        seen.extend([(hx.typeof(y).manual_axis_type, hx.typeof(y).vma) for y in (u, r)])
+        texts.extend([str(hx.typeof(y)) for y in (u, r)])
         assert {hx.typeof(y).mat.invarying(hx.sharding.get_abstract_mesh()) for y in (u, r)} == {frozenset()}
         return lax.psum(u, ("i", "j"))
 
@@ -56,6 +57,7 @@ def test_summands_and_reduced_copies_are_no_values_that_vary():
         hx.shard_map(f, in_specs=PartitionSpec(("i", "j")), out_specs=PartitionSpec())(np.ones(4))
     assert seen == [
         (ManualAxisType(varying={"j"}, unreduced={"i"}), {"j"}), (ManualAxisType(varying={"j"}, reduced={"i"}), {"j"})]
+    assert texts == ["f64[1]{j:2,U:i}", "f64[1]{j:2,R:i}"]
 
 
 def test_shardings_of_types_are_over_the_mesh_in_force():

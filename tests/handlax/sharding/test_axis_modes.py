@@ -121,3 +121,37 @@ def test_reshard_changes_no_value():
 def test_what_is_refused(call, found):
     with hx.set_mesh(MESH), pytest.raises(hx.errors.HandlaxError, match=found):
         call()
+
+
+def renamed(x, axes=(8,)):
+    with hx.sharding.use_abstract_mesh(hx.sharding.AbstractMesh(axes, ("i",), (EXPLICIT,))):
+        return reshard(x, P("i")) * 2
+
+
+@pytest.mark.parametrize("in_force", [None, MESH])
+@pytest.mark.parametrize("wrap", [lambda g: g, lambda g: lambda x: hx.jit(g)(x)])
+def test_an_abstract_mesh_names_the_axes_of_the_same_devices_otherwise(in_force, wrap):
+    m = np.arange(32, dtype="float32").reshape(8, 4)
+    x = hx.device_put(m, hx.NamedSharding(MESH, P("a", "b")))
+    there_and_back = lambda x: reshard(wrap(renamed)(x), hx.NamedSharding(MESH, P("a"))) + x
+    with hx.set_mesh(in_force):
+        y, z = hx.jit(renamed)(x), hx.jit(there_and_back)(x)
+        (ct,) = hx.jit(hx.grad(lambda x: (renamed(x) ** 2).sum(), (0,)))(x)
+    assert [str(v.type) for v in (y, z, ct)] == ["f32[8@i,4]", "f32[8@a,4@b]", "f32[8@a,4@b]"]
+    assert y.sharding.mesh.axis_names == ("i",) and y.sharding._device_assignment == x.sharding._device_assignment
+    assert [shard.data.tolist() for shard in y.addressable_shards] == [[row] for row in (2 * m).tolist()]
+    np.testing.assert_array_equal(z, 3 * m)
+    np.testing.assert_array_equal(ct, 8 * m)
+
+
+def test_an_abstract_mesh_stands_for_the_devices_of_the_mesh_in_force():
+    with hx.set_mesh(MESH):
+        y = hx.jit(renamed)(X)
+    assert str(y.type) == "f32[8@i]" and y.sharding.device_set == {*MESH.devices.flat}
+    np.testing.assert_array_equal(y, 2 * X)
+
+
+def test_an_abstract_mesh_of_another_size_than_the_devices_is_refused():
+    x = hx.device_put(X, hx.NamedSharding(MESH, P("a")))
+    with pytest.raises(hx.errors.DeviceMismatch, match=r"devices \[0, 1, 2, 3, 4, 5, 6, 7\] and AbstractMesh\('i': 4"):
+        hx.jit(lambda x: renamed(x, (4,)))(x)

@@ -428,3 +428,11 @@ def test_methods_are_functions_of_their_object():
                 mesh, lambda x: self.scale * x, result.sharding, (args[0].sharding,)), sharding_rule="... -> ...")
 
     np.testing.assert_array_equal(hx.jit(Model().times)(put(X, "a")), 3 * X)
+
+
+def test_programs_show_the_users_function_and_the_rule():
+    text = str(hx.make_program(spectra)(X))
+    assert "=?\"of_whole_rows, sharding_rule=SdyShardingRule((('…0', 'i'),), (('…0', 'i'),), {})\"" in text
+    by_function = custom_partitioning(hnp.sin)
+    by_function.def_partition(of_whole_rows, sharding_rule=is_divided)
+    assert "=?'of_whole_rows, sharding_rule=is_divided'" in str(hx.make_program(by_function)(X))

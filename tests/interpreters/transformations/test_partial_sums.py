@@ -81,7 +81,7 @@ def test_values_and_gradients_are_those_of_whole_sums(mesh, steps, cut, jitted):
         close(y, z)
 
 
-NEEDS_WHOLE_ROWS = {"where", "pad", "jit", "set rows", "add rows", "update"}
+NEEDS_WHOLE_ROWS = {"pad", "jit", "set rows", "add rows", "update"}
 
 
 @pytest.mark.parametrize("spec", [P(unreduced={"a"}), P("b", unreduced={"a"}), P(unreduced={"a", "b"})], ids=str)
@@ -389,7 +389,7 @@ def test_whole_values_and_reduced_copies_stand_beside_summands(to, jitted):
     def f(x, w, r):
         u = summands(x @ w)
         ys = _beside(state)(u, r) if state else (r[0, 0] * u, u + u)
-        assert {str(hx.typeof(y)) for y in ys} == {"f32[8,8]{a:2,U:a}"}
+        assert {str(hx.typeof(y)) for y in ys} == {"f32[8,8]{U:a}"}
         return sum([lax.psum(y, "a") for y in ys])
 
     def wanted(x, w, r):
@@ -411,9 +411,9 @@ def test_whole_values_and_reduced_copies_stand_beside_summands(to, jitted):
 def test_reduced_copies_vary_beside_values_that_do_and_their_cotangents_are_summands():
     def f(x, r):
         assert [str(hx.typeof(y)) for y in (r, 2.0 * r, r * r, r[:, :2] * x)] == [
-            "f32[8,4]{a:2,R:a}", "f32[8,4]{a:2,R:a}", "f32[8,4]{a:2,R:a}", "f32[8,2]{a:2}"]
+            "f32[8,4]{R:a}", "f32[8,4]{R:a}", "f32[8,4]{R:a}", "f32[8,2]{a:2}"]
         ct = hx.grad(lambda r: hnp.sum(hnp.sin(r)))(r)
-        assert str(hx.typeof(ct)) == "f32[8,4]{a:2,U:a}"
+        assert str(hx.typeof(ct)) == "f32[8,4]{U:a}"
         return lax.psum(hnp.sin(r[:, :2]) * x, "a") + lax.psum(lax.pcast(r, "a", to="varying")[:, :2], "a")
 
     with hx.set_mesh(MESH):
@@ -432,7 +432,7 @@ def test_maps_inside_and_programs_of_summands():
     def f(x):
         u = summands(x)
         whole = hx.shard_map(lambda u: 2.0 * u, in_specs=P("b"), out_specs=P("b"), axis_names={"b"})(u)
-        assert str(hx.typeof(whole)) == "f32[8@b,2]{a:2,U:a}" and hx.typeof(hx.reshard(whole, P())) is hx.typeof(u)
+        assert str(hx.typeof(whole)) == "f32[8@b,2]{U:a}" and hx.typeof(hx.reshard(whole, P())) is hx.typeof(u)
         with pytest.raises(ShardingTypeError, match="partial sums of must be summed before"):
             hnp.einsum("ij,jk->ik", u, u.T * 0, out_sharding=P(unreduced={"b"}))
         return lax.psum(hx.reshard(whole, P()), "a"), lax.psum_scatter(u, "a", tiled=True)
@@ -444,7 +444,7 @@ def test_maps_inside_and_programs_of_summands():
         close(y, 2 * (M[:, :2] + M[:, 2:]))
         close(parts, M[:, :2] + M[:, 2:])
         program = hx.make_program(mapped)(x)
-        assert "{a:2,U:a}" in str(program) and str(hx.parse_program(str(program)).unwrap()) == str(program)
+        assert "{a:2,U:a}" in str(program) and hx.parse_program(str(program)).unwrap() == program
         assert pickle.loads(pickle.dumps(program)) == program
 
 
@@ -468,8 +468,8 @@ def test_maps_inside_and_programs_of_summands():
     (lambda x: summands(summands(x), "varying"), P("a"), BadArgument, "becomes varying must be no partial sum"),
     (lambda x: summands(x > 0), P(unreduced={"a"}), BadArgument, "pcast: partial sums must be of numbers, got bool"),
     (lambda x: x > 0, P(unreduced={"a"}), BadArgument, "out_specs must be as the type of a result states"),
-    (summands, P(), BadArgument, "got P() for f32[8,2]{a:2,U:a}"),
-    (summands, P("a"), BadArgument, "got P('a',) for f32[8,2]{a:2,U:a}"),
+    (summands, P(), BadArgument, "got P() for f32[8,2]{U:a}"),
+    (summands, P("a"), BadArgument, "got P('a',) for f32[8,2]{U:a}"),
     (lambda x: x, P(reduced={"a"}), BadArgument, "got P(reduced={'a'}) for f32[8,2]{a:2}"),
     (lambda x: lax.psum(x, "a"), P(unreduced={"a"}), BadArgument, "got P(unreduced={'a'}) for f32[8,2]."),
 ])
