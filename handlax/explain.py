@@ -1,13 +1,14 @@
 """``python -m handlax.explain (script.py | -m module) [arguments]``: run a program, and print where its time went.
 
-The table is that of ``hx.profile``. It is printed too where the program ends by an exception.
+The table is that of ``hx.profile``. It is printed when the program's threads have ended, also after an exception.
 """
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections.abc import Sequence
-from typing import Any
+from contextlib import ExitStack
 
 import handlax
 
@@ -16,12 +17,15 @@ from .launch import main_program
 
 def main(arguments: Sequence[str]) -> None:
     program = main_program("python -m handlax.explain", "Run a program, and print where its time went.", arguments)
-    times: Any = None
-    try:
-        with handlax.profile() as times:
-            program.run()
-    finally:
+    recording = ExitStack()
+    times = recording.enter_context(handlax.profile())
+
+    @atexit.register  # Python waits for threads before
+    def tell() -> None:
+        recording.close()
         sys.stdout.write(f"\n{times}\n")
+
+    program.run()
 
 
 if __name__ == "__main__":

@@ -3,24 +3,28 @@
     python tools/release.py                     with every Python from 3.11 to 3.14 that is on the path
     python tools/release.py python3.12          with these alone
 
-The version stands in ``pyproject.toml``, ``handlax/__init__.py``, ``CITATION.cff`` and as the newest heading of the
-changelog. Nothing is uploaded: ``twine upload build/release/*.whl build/release/*.tar.gz`` does that.
+The lowest versions that ``pyproject.toml`` allows are tried with Python 3.11, the first one for which they are. All
+that changed must be committed, and stand in the changelog under the version. The version stands in ``pyproject.toml``,
+``handlax/__init__.py``, ``CITATION.cff`` and as the newest heading of the changelog. Nothing is uploaded:
+``twine upload build/release/*.whl build/release/*.tar.gz`` does that.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "build" / "release"
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
+PYTHON_OF_LOWEST = "python3.11"
 _TRIED = "import handlax as hx; assert hx.__version__ == {version!r}; assert hx.jit(hx.grad(lambda x: x * x))(3.0) == 6"
 
 
@@ -53,6 +57,28 @@ def notes(version: str) -> str:
     return found[1].strip() + "\n"
 
 
+def check_committed(status: str, changelog: str) -> None:
+    """Raises: NotReady: the tree has changes by Git's status, or the changelog has some that are not released."""
+    if status.strip():
+        raise NotReady(f"not all is committed:\n{status.rstrip()}")
+    found = re.search(r"^## \[Unreleased\].*\n((?:(?!## ).*\n?)*)", changelog, re.MULTILINE)
+    if found is not None and re.search(r"^(?!#).*\S", found[1], re.MULTILINE):
+        raise NotReady("CHANGELOG.md has text under Unreleased, which belongs under the version")
+
+
+def interpreters(asked: Sequence[str]) -> list[str]:
+    """The interpreters to try with: those asked for, or all that are on the path. Raises: NotReady: one is missing."""
+    missing = [python for python in (*asked, PYTHON_OF_LOWEST) if not shutil.which(python)]
+    if missing:
+        raise NotReady(f"not on the path: {', '.join(missing)}")
+    return [python for python in asked or PYTHONS if shutil.which(python)]
+
+
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables without those of Python, such as PYTHONPATH, by which the tree might be tried for the archive."""
+    return {name: value for name, value in variables.items() if not name.startswith("PYTHON")}
+
+
 def lowest(requirements: Sequence[str]) -> Iterator[str]:
     """The lowest version of each requirement."""
     for requirement in requirements:
@@ -63,15 +89,14 @@ def lowest(requirements: Sequence[str]) -> Iterator[str]:
 def command(*words: object, **options: object) -> None:
     """Run a command. Raises: NotReady: it failed."""
     print("+", *words, flush=True)
-    if subprocess.run([*map(str, words)], **options).returncode:  # type: ignore[call-overload]
+    if subprocess.run([*map(str, words)], env=environment(os.environ), **options).returncode:  # type: ignore[call-overload]
         raise NotReady(f"failed: {' '.join(map(str, words))}")
 
 
-def build() -> list[Path]:
-    """The wheel and the source archive, checked."""
-    shutil.rmtree(RELEASE, ignore_errors=True)
-    command(sys.executable, "-m", "build", "--outdir", RELEASE, ROOT)
-    made = sorted([*RELEASE.glob("*.whl"), *RELEASE.glob("*.tar.gz")])
+def build(folder: Path) -> list[Path]:
+    """The wheel and the source archive, made in a folder and checked."""
+    command(sys.executable, "-m", "build", "--outdir", folder, ROOT)
+    made = [*folder.glob("*.whl"), *folder.glob("*.tar.gz")]
     command(sys.executable, "-m", "twine", "check", "--strict", *made)
     return made
 
@@ -79,12 +104,21 @@ def build() -> list[Path]:
 def try_out(python: str, archive: Path, version: str, pins: Sequence[str] = ()) -> None:
     """Install an archive in a new environment, import it outside of the tree, and run the demo."""
     with tempfile.TemporaryDirectory() as folder:
-        command(python, "-m", "venv", folder)
-        own = Path(folder) / "bin" / "python"
-        command(own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{archive}[demo]", *pins)
-        command(own, "-c", _TRIED.format(version=version), cwd=folder)
-        command(own, "-m", "handlax", cwd=folder)
-        command(own, ROOT / "examples" / "demo.py", cwd=folder)
+        command(python, "-I", "-m", "venv", folder)
+        own = (Path(folder) / "bin" / "python", "-I")  # without the folder of the tree
+        command(*own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{archive}[demo]", *pins)
+        command(*own, "-c", _TRIED.format(version=version), cwd=folder)
+        command(*own, "-m", "handlax", cwd=folder)
+        command(*own, ROOT / "examples" / "demo.py", cwd=folder)
+
+
+def publish(made: Sequence[Path], text: str) -> None:
+    """Move what was tried to ``build/release``, in place of what was there."""
+    shutil.rmtree(RELEASE, ignore_errors=True)
+    RELEASE.mkdir(parents=True)
+    for archive in made:
+        shutil.move(archive, RELEASE)
+    (RELEASE / "notes.md").write_text(text)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -93,17 +127,19 @@ def main(arguments: Sequence[str]) -> int:
         if len({*versions.values()}) > 1:
             raise NotReady(f"versions differ: {versions}")
         version = versions["pyproject.toml"]
-        text = notes(version)
-        made = build()
-        for python in filter(shutil.which, arguments or PYTHONS):
-            for archive in made:
-                try_out(python, archive, version)
-        lowest_python = next(filter(shutil.which, arguments or PYTHONS))
-        try_out(lowest_python, made[0], version, [*lowest(settings()["dependencies"])])  # type: ignore[arg-type]
+        text, pythons = notes(version), interpreters(arguments)
+        status = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, check=True, capture_output=True, text=True)
+        check_committed(status.stdout, (ROOT / "CHANGELOG.md").read_text())
+        with tempfile.TemporaryDirectory() as folder:
+            made = build(Path(folder))
+            for python in pythons:
+                for archive in made:
+                    try_out(python, archive, version)
+            try_out(PYTHON_OF_LOWEST, made[0], version, [*lowest(settings()["dependencies"])])  # type: ignore[arg-type]
+            publish(made, text)
     except NotReady as reason:
         print(f"release: {reason}", file=sys.stderr)
         return 1
-    (RELEASE / "notes.md").write_text(text)
     print(f"release: {version} is in {RELEASE}")
     return 0
 

@@ -302,6 +302,10 @@ class BadCheckpoint(HandlaxError, ValueError):
     """A folder or file without a saved tree that is whole: it is damaged, of a later version, or not there."""
 
 
+class DamagedCheckpoint(BadCheckpoint):
+    """A saved tree whose bytes were read, or are missing, and are not as they were saved: no later try will differ."""
+
+
 class NotExportable(HandlaxError, ValueError, NotImplementedError):
     """A function, or a part of one, that cannot be exported, or an exported one that cannot be called here."""
 

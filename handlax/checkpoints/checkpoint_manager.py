@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ..effects.base.errors import BadArgument, BadCheckpoint, NotSaved, need_count, need_one_of
+from ..effects.base.errors import BadArgument, BadCheckpoint, DamagedCheckpoint, NotSaved, need_count, need_one_of
 from ..effects.base.source_locations import warn_user
 from ..lowering.clients.agreement import said_by_all
 from ..lowering.clients.processes import connection
@@ -103,13 +103,14 @@ class CheckpointManager:
 
         Steps after it whose bytes are not as they were saved are skipped with a warning, and their folders renamed.
 
-        Raises: BadCheckpoint: all steps are damaged. And as ``checkpoints.restore``.
+        Raises: DamagedCheckpoint: all steps are damaged. BadCheckpoint: one cannot be read, or is of another version;
+        none is renamed. And as ``checkpoints.restore``.
         """
-        damaged: list[tuple[int, BadCheckpoint]] = []
+        damaged: list[tuple[int, DamagedCheckpoint]] = []
         for step in reversed(self.steps()):
             try:
                 tree = restore(self.folder / str(step), initial)
-            except BadCheckpoint as error:
+            except DamagedCheckpoint as error:
                 damaged.append((step, error))
             else:
                 for skipped, why in damaged:
@@ -120,14 +121,25 @@ class CheckpointManager:
             raise damaged[0][1]
         return start, initial
 
-    def _skip(self, step: int, instead: int, error: BadCheckpoint) -> None:
+    def _skip(self, step: int, instead: int, error: DamagedCheckpoint) -> None:
         """Rename a damaged step, which would be kept in place of the steps that are saved from now on."""
         joined = connection()
-        if joined is None or joined.index == 0:
-            with suppress(OSError):  # a folder that may only be read
-                os.rename(self.folder / str(step), tempfile.mkdtemp(prefix=f"{step}.damaged.", dir=self.folder))
-        warn_user(f"CheckpointManager.resume: step {step} is damaged, and step {instead} is restored. Its folder has a "
-                  f"name that begins with {step}.damaged.\n{error.what}")
+        said = said_by_all(self._set_aside(step) if joined is None or joined.index == 0 else "")[0]
+        warn_user(f"CheckpointManager.resume: step {step} is damaged, and step {instead} is restored. Its folder {said}."
+                  f"\n{error.what}")
+
+    def _set_aside(self, step: int) -> str:
+        """Rename the folder of a step, so that it is none; what is said of the folder."""
+        try:
+            aside = tempfile.mkdtemp(prefix=f"{step}.damaged.", dir=self.folder)
+            try:
+                os.rename(self.folder / str(step), aside)
+            except OSError:
+                os.rmdir(aside)
+                raise
+        except OSError as error:
+            return f"cannot be renamed, and is in the way of later saves: {error.strerror or error}"
+        return f"is now {Path(aside).name}"
 
     def __enter__(self) -> Self:
         return self

@@ -14,10 +14,11 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from stat import S_ISREG
 from types import NoneType
 from typing import Any, NamedTuple
 
-from ..effects.base.errors import BadCheckpoint, HandlaxError
+from ..effects.base.errors import BadCheckpoint, DamagedCheckpoint, HandlaxError
 from ..effects.trees.frozen_tree import Frozen
 from ..effects.trees.path_keys import DictKey
 from ..effects.trees.paths import keystr
@@ -75,11 +76,15 @@ def _leaf(facts: Mapping[str, Any]) -> StoredLeaf:
 
 
 def read_contents(where: str, folder: Path) -> Contents:
-    """The table of contents in a folder. Raises: BadCheckpoint: there is none, or it is not as it was written."""
-    hint = None
+    """The table of contents in a folder.
+
+    Raises: DamagedCheckpoint: it is not as it was written. BadCheckpoint: there is none, it cannot be read, or it is of
+    another version.
+    """
+    hint, kind = None, BadCheckpoint
     try:
-        if not (folder / TABLE).is_file():
-            raise FileNotFoundError
+        if not S_ISREG((folder / TABLE).stat().st_mode):  # nothing is read of a pipe, which may have no end
+            raise BadCheckpoint("no regular file")
         text = (folder / TABLE).read_text()
         said = json.loads(text)["attributes"]["handlax"]
         if said["format"] == _FORMAT:
@@ -88,16 +93,20 @@ def read_contents(where: str, folder: Path) -> Contents:
             if str(contents) == text:
                 _check(contents)
                 return contents
-            found = "a damaged one"
+            raise BadCheckpoint("a damaged one")
         else:
             found = f"one of the format {said['format']!r}, where this version reads {_FORMAT}"
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         found, hint = "none", "a save that was killed leaves none."
+    except OSError as error:
+        found = f"one that cannot be read: {error.strerror or error}"
+    except MemoryError:
+        raise
     except HandlaxError as error:
-        found = error.what.rstrip(".")
+        found, kind = error.what.rstrip("."), DamagedCheckpoint
     except Exception as error:  # a table that no save has written
-        found = f"{type(error).__name__}: {error}"
-    raise BadCheckpoint(
+        found, kind = f"{type(error).__name__}: {error}", DamagedCheckpoint
+    raise kind(
         f"{where}: {folder / TABLE} must be the table of contents of a saved tree, got {found}.", hint=hint)
 
 

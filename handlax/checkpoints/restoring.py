@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..effects.base.errors import BadCheckpoint, DTypeMismatch, ShapeMismatch, TreeMismatch, some_of
+from ..effects.base.errors import BadCheckpoint, DamagedCheckpoint, DTypeMismatch, ShapeMismatch, TreeMismatch, some_of
 from ..effects.core.arrays import ConcreteArray, as_array, concrete
 from ..effects.sharding.layout import Format
 from ..effects.sharding.mesh import AbstractMesh
@@ -48,18 +48,19 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
     Every process calls it, and reads the parts of arrays that its own devices hold. A tree that is replaced while it is
     read is that which replaces it.
 
-    Raises: BadCheckpoint: there is no saved tree, or a byte of it is not as it was saved. TreeMismatch,
-    ShapeMismatch, DTypeMismatch: ``like`` differs from it. ProcessesDiffer: the processes see different trees.
+    Raises: DamagedCheckpoint: a byte of it is not as it was saved. BadCheckpoint: there is no saved tree, it cannot be
+    read, or it is of another version. TreeMismatch, ShapeMismatch, DTypeMismatch: ``like`` differs from it. ProcessesDiffer: the processes see different trees.
     """
     place = place_of("restore", path)
     while True:
         with ExitStack() as closing:
             contents, array = _agreed(place, closing)
             try:
-                unflatten, readings = together(lambda: _read(place, contents, array, like), failed=BadCheckpoint)
-            except Exception:  # in all processes
+                unflatten, readings = together(
+                    lambda: _read(place, contents, array, like), failed=DamagedCheckpoint)
+            except Exception as error:  # in all processes
                 if not _is_replaced(place, contents):
-                    raise
+                    raise _judged(error)
             else:
                 return unflatten([reading() for reading in readings])
 
@@ -108,6 +109,13 @@ def _found(place: Path, closing: ExitStack) -> Found:
     return read_file(place, closing) if is_single_file(place) else read_folder(place)
 
 
+def _judged(error: Exception) -> Exception:
+    """The error of this process, all of which have one, as damage only where none of them has another one."""
+    damaged = isinstance(error, DamagedCheckpoint)
+    only = "" not in said_by_all("damaged" if damaged else "").values()
+    return BadCheckpoint(str(getattr(error, "what", error))) if damaged and not only else error
+
+
 def _is_replaced(place: Path, contents: Contents) -> bool:
     """Whether process 0 finds another tree than that with these contents, whose arrays may have been removed."""
     data = contents.data
@@ -117,13 +125,15 @@ def _is_replaced(place: Path, contents: Contents) -> bool:
 
 
 def _agreed(place: Path, closing: ExitStack) -> Found:
-    """What all processes find alike. Raises: BadCheckpoint: no whole tree."""
-    failure: BadCheckpoint | None = None
+    """What all processes find alike. Raises: BadCheckpoint: no whole tree. ProcessesDiffer: one finds another, or none
+    for another reason.
+    """
+    failure: Exception | None = None
     try:
         found = _found(place, closing)
         fact = (found[0].data, f"the arrays {found[0].data}")
-    except BadCheckpoint as error:
-        failure, fact = error, ("", "no saved tree")
+    except Exception as error:
+        failure, fact = error, (type(error).__name__, f"no saved tree ({type(error).__name__})")
     check_same([("", *fact)], f"restore: every process must find the same tree in {place}")
     if failure is not None:
         raise failure

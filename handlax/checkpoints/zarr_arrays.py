@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..effects.base.errors import BadCheckpoint, NotSaved
+from ..effects.base.errors import BadCheckpoint, DamagedCheckpoint, NotSaved
 from ..effects.base.lazy_module import optional_module
 from ..effects.sharding.named_sharding import Bounds, Index, bounds
 from ..effects.types.dtypes import float0
@@ -24,6 +24,8 @@ _AS_BYTES = frozenset(("uint2", "uint4", "float8_e4m3"))
 
 
 _CHECKSUM_BYTES = 4  # of crc32c
+_DAMAGE = ("DATA_LOSS", "FAILED_PRECONDITION", "NOT_FOUND")
+"""TensorStore's statuses of chunks with another checksum, that end too early, and that are missing."""
 
 
 def _to_stored(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -95,7 +97,7 @@ class StoredArray:
         self._reads: dict[Bounds, Any] = {}
 
     def ask(self, indices: Iterable[Index]) -> None:
-        """Begin to read the parts at these indices. Raises: BadCheckpoint: a chunk is missing, or of another size."""
+        """Begin to read the parts at these indices. Raises: as ``wait``."""
         for index in indices:
             key = bounds(index, self.shape)
             if self._store is not None and key not in self._reads:
@@ -103,12 +105,16 @@ class StoredArray:
                 self._reads[key] = self._store.result()[index].read()
 
     def wait(self) -> None:
-        """Wait until all that was asked for is read. Raises: BadCheckpoint: a chunk is missing or damaged."""
+        """Wait until all that was asked for is read.
+
+        Raises: DamagedCheckpoint: a chunk is missing, or is not as it was saved. BadCheckpoint: it cannot be read.
+        """
         for reading in self._reads.values():
             try:
                 reading.result()
             except Exception as error:
-                raise self._damage(str(error).partition("[")[0]) from error
+                said = str(error).partition("[")[0]
+                raise (self._damage if said.startswith(_DAMAGE) else self._refusal)(said) from error
 
     def read(self, index: Index) -> np.ndarray[Any, Any]:
         """The elements at an index that was asked for, and waited for."""
@@ -126,11 +132,16 @@ class StoredArray:
             file = self.folder.joinpath("c", *[str(first + offset) for first, offset in zip(firsts, offsets)])
             try:
                 found = file.stat()
-            except OSError as error:
+            except (FileNotFoundError, NotADirectoryError) as error:
                 raise self._damage(f"{error.strerror}: {file}") from error
+            except OSError as error:
+                raise self._refusal(f"{error.strerror}: {file}") from error
             if not S_ISREG(found.st_mode) or found.st_size != size:
                 raise self._damage(f"{found.st_size} bytes, and not {size}, in {file}")
 
-    def _damage(self, found: str) -> BadCheckpoint:
-        return BadCheckpoint(f"restore: the leaf at {self.leaf.place} must be as it was saved, got {found}",
-                             hint="an earlier checkpoint is not damaged by this one.")
+    def _damage(self, found: str) -> DamagedCheckpoint:
+        return DamagedCheckpoint(f"restore: the leaf at {self.leaf.place} must be as it was saved, got {found}",
+                                 hint="an earlier checkpoint is not damaged by this one.")
+
+    def _refusal(self, found: str) -> BadCheckpoint:
+        return BadCheckpoint(f"restore: the leaf at {self.leaf.place} must be readable, got {found}")

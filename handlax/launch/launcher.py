@@ -38,8 +38,8 @@ def launch(program: Sequence[str], processes: int, devices: int | None = None, r
     """Start a Python program so many times, and wait for all; the exit status of the first that fails, else 0.
 
     What they write is passed on line by line, ``[2] text`` for process 2. When one fails it is said how, and the others
-    are ended, first by SIGTERM. Signals are passed on to all; the status of a process that a signal ended is 128 and
-    its number. However the launcher ends, all have ended then.
+    are ended, first by SIGTERM; without a word when nobody reads what they write, as with ``| head``. Signals are passed
+    on to all; the status of a process that a signal ended is 128 and its number. However the launcher ends, all have ended then.
 
     Args:
         program: the arguments of Python: a script, ``-m`` and a module or ``-c`` and a text, and their own arguments.
@@ -60,10 +60,15 @@ def _launch_once(program: Sequence[str], processes: int, devices: int | None, re
     signals: list[int] = []
     started: list[subprocess.Popen[str]] = []
     readers: list[threading.Thread] = []
+    ends: SimpleQueue[tuple[int, int]] = SimpleQueue()
 
     def pass_on(number: int, frame: object) -> None:
         signals.append(number)
         _send(started, number)
+
+    def unread() -> None:
+        signals.append(signal.SIGPIPE)
+        ends.put((-1, -signal.SIGPIPE))
 
     with _guard() as guarded:
         before = {number: signal.signal(number, pass_on) for number in _SIGNALS}
@@ -71,8 +76,8 @@ def _launch_once(program: Sequence[str], processes: int, devices: int | None, re
             for index in range(processes):
                 started.append(start_process(program, processes, index, address, devices, secret, restart))
                 guarded(started[-1].pid)
-            readers += [reader for index, each in enumerate(started) for reader in _pass_on_output(index, each)]
-            return _wait(started), bool(signals)
+            readers += [reader for index, each in enumerate(started) for reader in _pass_on_output(index, each, unread)]
+            return _wait(started, ends), bool(signals)
         finally:
             _send(started, signal.SIGKILL, ended=True)  # and what they have started
             for reader in readers:
@@ -100,8 +105,9 @@ def _guard() -> Iterator[Callable[[int], None]]:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"handlax.launch: {text}.\n")
-    sys.stderr.flush()
+    with suppress(BrokenPipeError):
+        sys.stderr.write(f"handlax.launch: {text}.\n")
+        sys.stderr.flush()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -144,9 +150,11 @@ def start_process(
     )
 
 
-def _pass_on_output(index: int, process: subprocess.Popen[str]) -> list[threading.Thread]:
+def _pass_on_output(
+    index: int, process: subprocess.Popen[str], unread: Callable[[], None]
+) -> list[threading.Thread]:
     readers = [
-        threading.Thread(target=_pass_on, args=(index, source, sink), daemon=True)
+        threading.Thread(target=_pass_on, args=(index, source, sink, unread), daemon=True)
         for source, sink in ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
     ]
     for reader in readers:
@@ -154,23 +162,31 @@ def _pass_on_output(index: int, process: subprocess.Popen[str]) -> list[threadin
     return readers
 
 
-def _pass_on(index: int, source: IO[str], sink: Any) -> None:
+def _pass_on(index: int, source: IO[str], sink: Any, unread: Callable[[], None]) -> None:
     with source:
         for line in source:
-            sink.write(f"[{index}] {line.rstrip(chr(10))}\n")
-            sink.flush()
+            try:
+                sink.write(f"[{index}] {line.rstrip(chr(10))}\n")
+                sink.flush()
+            except BrokenPipeError:
+                with open(os.devnull, "w") as nowhere:  # there goes what is still to be written, also by Python's end
+                    os.dup2(nowhere.fileno(), sink.fileno())
+                unread()
 
 
-def _wait(started: Sequence[subprocess.Popen[str]]) -> int:
-    """Wait for all processes; when one fails it is said how, and the other processes are ended."""
-    ends: SimpleQueue[tuple[int, int]] = SimpleQueue()
+def _wait(started: Sequence[subprocess.Popen[str]], ends: SimpleQueue[tuple[int, int]]) -> int:
+    """Wait for all processes; when one fails it is said how, and the other processes are ended.
+
+    ``ends`` are indices and statuses, those of the launcher itself with the index -1.
+    """
     for index, process in enumerate(started):
         threading.Thread(
             target=lambda index, process: ends.put((index, process.wait())), args=(index, process), daemon=True).start()
     for _ in started:
         index, status = ends.get()
         if status:
-            _say(f"process {index} ended {_cause(status)}, the others are ended")
+            if index >= 0:
+                _say(f"process {index} ended {_cause(status)}, the others are ended")
             _send(started, signal.SIGTERM)
             for process in started:
                 try:

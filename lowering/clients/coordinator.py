@@ -7,9 +7,9 @@ the time is over, which are ``missing``, since XLA's runtime would abort those t
 distributed runtime service at the same port, with these options as JSON. The connections of the processes stay open:
 one that breaks tells at once that its process has left, and the others are told its index.
 
-It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until its standard input ends and
-no process is connected any more, for a few seconds at most if the input was ``done``; else for some heartbeat timeouts,
-within which the remaining processes learn which one died. When it exits, XLA's runtime aborts all processes that are
+It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until a line of its standard input
+has come, or its end, and no process is connected any more, for a few seconds at most if the line was ``done``; else for
+some heartbeat timeouts, within which the remaining processes learn which one died. When it exits, XLA's runtime aborts all processes that are
 still connected.
 """
 
@@ -201,7 +201,7 @@ def main(address: str, processes: int, start_timeout: int, options: str) -> None
     service = runtime.get_distributed_runtime_service(address, processes, recoverable=True, **json.loads(options))
     answer(visitors.values(), "go")
     threading.Thread(target=tell_who_leaves, args=(visitors,), daemon=True).start()
-    port, end = int(address.rpartition(":")[2]), sys.stdin.read()
+    port, end = int(address.rpartition(":")[2]), sys.stdin.readline()
     patience = 5 if end.strip() == "done" else 3 * json.loads(options)["heartbeat_timeout"]
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline and is_connected(port):

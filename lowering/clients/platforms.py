@@ -26,7 +26,7 @@ from ...effects.operations.foundations.foreign_call import PARTITIONED_CALL
 from .genuine_jax import jax_is_loaded
 from .gpu_driver import gpu_is_present
 from .jaxlib_modules import Client, Device, _jax, _profiler, xc
-from .open_sockets import listening_ports
+from .open_sockets import listening
 from .processes import Connection, connection
 from .runtime_access import check_access, empty_in_children, end_threads_at_exit
 
@@ -169,9 +169,9 @@ def _cpu_collectives(joined: Connection) -> Any:
         return collectives
     if chosen is None:
         return None
-    before = listening_ports()
+    before = listening()
     collectives = _jax.make_gloo_tcp_collectives(distributed_client=joined.client, hostname=joined.local_host())
-    joined.note_listener(next(iter(listening_ports() - before), None))
+    joined.note_listener(next(iter(listening() - before), None))
     return collectives
 
 

@@ -32,7 +32,7 @@ from ...effects.base.lazy_module import LazyModule
 from ...effects.base.source_locations import user_site
 from .jaxlib_modules import Client, RuntimeFailure, _jax
 from .joint_actions import ActionComparison, Joint, JointActions, count_with
-from .open_sockets import break_connections
+from .open_sockets import Address, addresses_of, break_connections
 from .runtime_access import empty_in_children
 
 if TYPE_CHECKING:  # a process that is alone needs none of them
@@ -178,6 +178,7 @@ def _start_coordinator(membership: Membership) -> subprocess.Popen[str]:
         try:
             output: Any = started.stdout
             if select.select([output], [], [], patience)[0] and output.readline() == "ready\n":
+                threading.Thread(target=started.wait, name="handlax coordinator", daemon=True).start()  # it is reaped
                 return started
         except BaseException:
             _kill(started)
@@ -411,15 +412,15 @@ class Connection:
     # program. Their connections are broken when it is dead by the roll call, so that they fail. Those of GPUs cannot
     # be ended but with the process, which is what XLA's runtime does too.
 
-    def note_listener(self, port: int | None) -> None:
-        """Tell the other processes the port at which this process's collectives listen."""
-        if port is not None:
-            self.client.key_value_set(f"handlax/listener/{self.index}", str(port))
+    def note_listener(self, address: Address | None) -> None:
+        """Tell the other processes where this process's collectives listen."""
+        if address is not None:
+            self.client.key_value_set(f"handlax/listener/{self.index}", json.dumps(address))
 
     def _break_connections(self) -> None:
         with suppress(RuntimeFailure):
             listeners = self.client.key_value_dir_get("handlax/listener/")
-            break_connections(frozenset([int(port) for _, port in listeners]))
+            break_connections(frozenset([tuple(json.loads(address)) for _, address in listeners]))
 
     def _await_launches(self) -> None:
         """Wait for launches to end after a failure, for the heartbeat timeout; then end this process.
@@ -474,16 +475,17 @@ class Connection:
                 self.client.shutdown()
             self._end_asking()
             if self.coordinator is not None:
-                self.coordinator.stdin.write("done" if together else "")  # type: ignore[union-attr]
+                self.coordinator.stdin.write("done\n" if together else "left\n")  # type: ignore[union-attr]
                 self.coordinator.stdin.close()  # type: ignore[union-attr]
 
     def _end_asking(self) -> None:
         """End the roll call: it waits in the runtime for the others, of which one may be dead or ask no more, and
         would be ended there with the interpreter, which aborts the process up to Python 3.13.
         """
-        port, until = int(self.membership.coordinator_address.rpartition(":")[2]), time.monotonic() + _PATIENCE
+        host, _, port = self.membership.coordinator_address.rpartition(":")
+        addresses, until = addresses_of(host.strip("[]"), int(port)), time.monotonic() + _PATIENCE
         while self._asker.is_alive() and time.monotonic() < until:
-            break_connections(frozenset([port]))  # again, as it may have connected again
+            break_connections(addresses)  # again, as it may have connected again
             self._asker.join(0.1)
 
 

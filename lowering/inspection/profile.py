@@ -107,7 +107,7 @@ def profile(log_dir: os.PathLike[str] | str | None = None) -> Iterator[Profile]:
     before the block ends. In ``log_dir``, if it is given, are the files of XLA's profiler, which TensorBoard and
     Perfetto open.
 
-    Raises: ProfilerMisuse: a profile is being recorded.
+    Raises: ProfilerMisuse: a profile is being recorded, as in a block of ``profile`` and under ``handlax.explain``.
 
     >>> from handlax import jit
     >>> f = jit(lambda x: x + 1)
@@ -120,18 +120,22 @@ def profile(log_dir: os.PathLike[str] | str | None = None) -> Iterator[Profile]:
     options.python_tracer_level = 0
     listener, reasons = _Steps(found), _Reasons(found)
     start = time.perf_counter()
-    with ProfileSession(log_dir, profiler_options=options) as session, configure(explain_cache_misses=True):
-        DURATIONS.add("profile", listener)
-        logger().addHandler(reasons)
-        try:
-            yield found
-        finally:
-            logger().removeHandler(reasons)
-            DURATIONS.remove("profile", listener)
-            found.seconds = time.perf_counter() - start
-    found.data = session.profile_data
-    _add_executions(found)
-    found.functions = dict(sorted(found.functions.items(), key=lambda item: -sum(item[1].seconds.values())))
+    session = ProfileSession(log_dir, profiler_options=options)
+    try:
+        with session, configure(explain_cache_misses=True):
+            DURATIONS.add("profile", listener)
+            logger().addHandler(reasons)
+            try:
+                yield found
+            finally:
+                logger().removeHandler(reasons)
+                DURATIONS.remove("profile", listener)
+                found.seconds = time.perf_counter() - start
+    finally:  # also where the block ends by an exception
+        if session.profile_data is not None:  # it was recorded
+            found.data = session.profile_data
+            _add_executions(found)
+            found.functions = dict(sorted(found.functions.items(), key=lambda item: -sum(item[1].seconds.values())))
 
 
 class _Steps:

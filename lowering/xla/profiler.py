@@ -100,7 +100,11 @@ class ProfileSession:
     def start(self) -> ProfileSession:
         """Record from now on. Raises: ProfilerMisuse: a session records already."""
         if _Recording.session is not None:
-            raise ProfilerMisuse("start_trace: one profile is recorded at a time.", hint="stop_trace ends that.")
+            raise ProfilerMisuse(
+                "start_trace: one profile is recorded at a time, got another one within hx.profile, "
+                "python -m handlax.explain, trace or start_trace.",
+                hint="the outer one has what is done within it, too; stop_trace ends that of start_trace.",
+            )
         platform_backend()  # devices are recorded from their start
         self._session = _profiler.ProfilerSession(self._options or ProfileOptions())
         _Recording.session = self

@@ -1,12 +1,17 @@
 """The last steps and the best ones are kept, and a run that was killed goes on where it was."""
 
+import errno
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
+from helpers.many_processes import in_processes
 from helpers.saved_trees import same
 
 from handlax import errors
 from handlax import numpy as hnp
-from handlax.checkpoints import CheckpointManager, restore, save
+from handlax.checkpoints import CheckpointManager, contents, restore, save
 from handlax.checkpoints.contents import TABLE
 from handlax.checkpoints.folder_lock import FolderLock
 
@@ -154,6 +159,74 @@ def test_a_damaged_step_is_an_error_where_it_is_asked_for_or_there_is_no_other(t
     with pytest.raises(errors.BadCheckpoint, match="must be as it was saved"):
         manager.resume(0, tree(0))
     assert manager.steps() == [1, 2]
+
+
+def unreadable(monkeypatch, folder):
+    """Have the system refuse to open, or to look at, the files of a folder."""
+    refuse = lambda call: lambda path, *args, **options: (
+        call(path, *args, **options) if folder not in Path(path).parents
+        else (_ for _ in ()).throw(PermissionError(errno.EACCES, os.strerror(errno.EACCES))))
+    for name in ("read_text", "stat"):
+        monkeypatch.setattr(Path, name, refuse(getattr(Path, name)))
+
+
+def of_another_version(monkeypatch, folder):
+    table = folder / TABLE
+    table.write_text(table.read_text().replace('"format": 1', '"format": 9'))
+
+
+def unreadable_chunks(monkeypatch, folder):
+    unreadable(monkeypatch, next(folder.glob("data.*")))
+
+
+def without_memory(monkeypatch, folder):
+    monkeypatch.setattr(contents.json, "loads", lambda text: (_ for _ in ()).throw(MemoryError()))
+
+
+@pytest.mark.parametrize(("hinder", "kind"), [
+    (unreadable, errors.BadCheckpoint), (unreadable_chunks, errors.BadCheckpoint),
+    (of_another_version, errors.BadCheckpoint), (without_memory, MemoryError),
+])
+def test_a_step_that_cannot_be_read_now_is_an_error_and_stays(tmp_path, monkeypatch, hinder, kind):
+    with CheckpointManager(tmp_path, keep=2) as manager:
+        for step in (1, 2):
+            manager.save(step, tree(step))
+    with monkeypatch.context() as patched:
+        patched.setattr(manager, "steps", lambda: [1, 2])
+        hinder(patched, tmp_path / "2")
+        with pytest.raises(kind) as caught:
+            manager.resume(0, tree(0))
+    assert not isinstance(caught.value, errors.DamagedCheckpoint)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
+
+
+def test_a_damaged_step_that_cannot_be_renamed_is_said_to_be_in_the_way(tmp_path, monkeypatch):
+    with CheckpointManager(tmp_path, keep=2) as manager:
+        for step in (1, 2):
+            manager.save(step, tree(step))
+    damage(tmp_path / "2")
+    monkeypatch.setattr(os, "rename", lambda *paths: (_ for _ in ()).throw(OSError(errno.EBUSY, "Busy")))
+    with pytest.warns(UserWarning, match="step 2 is damaged.* cannot be renamed, and is in the way of later saves: Busy"):
+        assert manager.resume(0, tree(0))[0] == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
+
+
+def test_what_is_damaged_for_one_process_and_unreadable_for_another_is_skipped_by_none(tmp_path):
+    for line in in_processes("""
+import os
+from handlax import errors
+from handlax.checkpoints import CheckpointManager, zarr_arrays
+manager, me = CheckpointManager(os.environ["FOLDER"], keep=2), hx.process_index()
+for step in (1, 2):
+    manager.save(step, {"w": hx.numpy.arange(3.0)})
+manager.wait()
+zarr_arrays.StoredArray.wait = lambda self: (_ for _ in ()).throw([self._damage, self._refusal][me]("it"))
+try:
+    manager.resume(0, {"w": hx.numpy.arange(3.0)})
+except errors.BadCheckpoint as error:
+    print(type(error).__name__, manager.steps())
+""", 2, FOLDER=str(tmp_path)):
+        assert line == ["BadCheckpoint [1, 2]"]
 
 
 def test_a_save_that_failed_is_an_error_of_the_next_call(tmp_path):

@@ -1,5 +1,7 @@
 """One process at a time has the right to write to a folder, or to a file in it."""
 
+import subprocess
+
 import pytest
 from helpers.new_process import in_new_process
 
@@ -73,3 +75,15 @@ with tempfile.TemporaryDirectory() as folder:
 
 def test_a_forked_child_does_not_hold_what_its_parent_does():
     assert in_new_process(CHILD) == "False refused acquired"
+
+
+def test_who_still_has_the_file_open_does_not_hold_what_was_released(tmp_path):
+    lock = FolderLock(tmp_path)
+    lock.acquire()
+    program = subprocess.Popen(["sleep", "600"], pass_fds=[lock._number])  # as one between its fork and its exec has it
+    try:
+        lock.release()
+        FolderLock(tmp_path).acquire()
+    finally:
+        program.kill()
+        program.wait(60)

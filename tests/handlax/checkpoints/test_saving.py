@@ -398,8 +398,8 @@ print(same(checkpoints.restore(folder, {"x": x}), {"x": x}))
     first, second = in_processes(program, 2, 2, FOLDER=str(tmp_path))
     assert "delete" in second[0] and first[0].startswith("NotSaved ") and first[0].endswith(", in process 1.")
     assert second[1].startswith("NotAnArray ") and first[1].startswith("NotSaved ")
-    assert second[2].startswith("BadCheckpoint restore: the leaf at ['x'] must be as it was saved, got ")
-    assert first[2].startswith("BadCheckpoint restore: the leaf at ['x']") and first[2].endswith(", in process 1.")
+    assert second[2].startswith("DamagedCheckpoint restore: the leaf at ['x'] must be as it was saved, got ")
+    assert first[2].startswith("DamagedCheckpoint restore: the leaf at ['x']") and first[2].endswith(", in process 1.")
     assert first[3:] == second[3:] == ["True"]
 
 

@@ -36,6 +36,33 @@ def test_explain_prints_a_table_after_the_program(script):
     assert table[-1].endswith("(x: dtype from float32 to int32)")
 
 
+LATER = """
+import threading, time
+import handlax as hx
+
+def later():
+    threading.main_thread().join(60)
+    f(1.0).block_until_ready()
+
+f = hx.jit(lambda x: x * 2)
+threading.Thread(target=later).start()
+"""
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "raise KeyboardInterrupt", "raise ValueError"])
+def test_explain_counts_what_threads_do_after_the_program_and_all_of_one_that_fails(tmp_path, end):
+    (tmp_path / "script.py").write_text(LATER + end)
+    table = outcome("handlax.explain", str(tmp_path / "script.py")).stdout
+    (row,) = [line for line in table.splitlines() if line.startswith("jit(<lambda>)")]
+    assert row.count("(1)") == 3 and len(row.split()) == 12, table  # three steps with counts, and executing
+
+
+def test_a_program_that_profiles_itself_is_told_why_it_cannot_under_explain(tmp_path):
+    (tmp_path / "script.py").write_text("import handlax as hx\nwith hx.profile(): pass")
+    ended = outcome("handlax.explain", str(tmp_path / "script.py"))
+    assert ended.returncode == 1 and "within hx.profile, python -m handlax.explain" in ended.stderr
+
+
 def test_explain_runs_modules_and_tells_its_usage(script):
     ended = outcome("handlax.explain", "-m", "script", cwd=script.parent)
     assert ended.returncode == 0 and "[] __main__" in ended.stdout

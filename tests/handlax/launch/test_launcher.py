@@ -116,6 +116,24 @@ time.sleep(120)
 """
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_all_end_without_a_word_when_nobody_reads_what_they_write(stream):
+    code = f"import sys\nwhile True: print('line', file=sys.{stream})"
+    other = "stderr" if stream == "stdout" else "stdout"
+    launcher = subprocess.Popen(
+        [sys.executable, "-m", "handlax.launch", "-n", "2", "--restarts", "1", "-c", code], env=inherited(),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        read = getattr(launcher, stream)
+        assert read.readline().endswith(b"] line\n")
+        read.close()
+        assert launcher.wait(60) == 128 + signal.SIGPIPE
+        assert getattr(launcher, other).read() == b""
+    finally:
+        launcher.kill()
+        launcher.communicate()
+
+
 def test_signals_are_passed_on(tmp_path):
     def interrupt():
         end = time.monotonic() + 60

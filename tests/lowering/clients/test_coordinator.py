@@ -109,6 +109,23 @@ def test_a_port_is_connected_while_a_connection_to_it_is_open():
         assert not coordinator.is_connected(port)
 
 
+def test_after_shutdown_the_coordinator_ends_and_is_reaped_though_another_holds_its_input():
+    assert in_processes("""
+import os, time
+from handlax.lowering.clients.processes import connection
+joined = connection()
+held = os.dup(joined.coordinator.stdin.fileno())  # as a forked child has it
+hx.distributed.shutdown()
+until = time.monotonic() + 50
+try:
+    while time.monotonic() < until:
+        os.kill(joined.coordinator.pid, 0)  # one that has ended and is not reaped is found, too
+        time.sleep(0.1)
+except ProcessLookupError:
+    print("it is gone")
+""", 1) == [["it is gone"]]
+
+
 @pytest.mark.parametrize("facts", [{"secret": ""}, {"secret": "shark"}])
 def test_who_does_not_know_the_secret_is_sent_away_and_takes_no_number(meeting, facts):
     gather, visit = meeting

@@ -452,7 +452,7 @@ def test_two_meet_say_and_end_together(two):
         assert said == [{index: f"{index} in turn {turn}" for index in range(2)}] * 2
     assert [each.actions.shared_with(1 - each.index).count for each in two.each] == [4, 4]
     two(lambda each: each.close())
-    assert two.table.left == BOTH and two.started.stdin.getvalue() == "done" and two.failed == [[], []]
+    assert two.table.left == BOTH and two.started.stdin.getvalue() == "done\n" and two.failed == [[], []]
     assert not any([each.failure or each._asker.is_alive() for each in two.each])
 
 
@@ -487,7 +487,7 @@ def test_who_fails_is_told_to_who_waits(two, leaves, told):
     with pytest.raises(ProcessFailure, match=told):
         first.check()
     first.close()
-    assert two.started.stdin.getvalue() == ""  # they have not ended together
+    assert two.started.stdin.getvalue() == "left\n"  # they have not ended together
 
 
 def test_who_has_ended_and_is_not_needed_is_no_failure(two):

@@ -103,6 +103,15 @@ def test_threads_are_counted_and_what_ends_leaves_nothing():
     assert not again.functions
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit, KeyboardInterrupt])
+def test_a_block_that_fails_has_all_that_was_recorded(error):
+    f = hx.jit(lambda x: x @ x)
+    with pytest.raises(error), hx.profile() as found:
+        f(np.ones((50, 50), "float32")).block_until_ready()
+        raise error
+    assert found.data is not None and found.functions["jit(<lambda>)"].seconds["executing"] > 0
+
+
 def test_the_profile_is_written(tmp_path):
     with hx.profile(tmp_path):
         hx.jit(lambda x: x + 6)(1.0).block_until_ready()
