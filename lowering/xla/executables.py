@@ -5,7 +5,7 @@ import pathlib
 import platform as host_platform
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -250,14 +250,21 @@ def _in_one_order(execute: Callable[..., Any], devices: Sequence[Device]) -> Cal
     numbers = sorted([(device.platform, device.id) for device in devices if is_addressable(device)])
     with _LAUNCHING:
         _TURNS.update({number: process_lock() for number in numbers if number not in _TURNS})
-    turns = [_TURNS[number] for number in numbers]
+    held = execute
+    for number in reversed(numbers):
+        held = _holding(_TURNS[number], held)
 
     def launch(buffers: Sequence[Buffer]) -> Any:
         if CURRENT_HOST_CALL.get() is not None:  # who holds a lock may wait for the program that calls the host
             return execute(buffers)
-        with ExitStack() as held:
-            for turn in turns:
-                held.enter_context(turn)
+        return held(buffers)
+
+    return launch
+
+
+def _holding(lock: Any, execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
+    def launch(buffers: Sequence[Buffer]) -> Any:
+        with lock:
             return execute(buffers)
 
     return launch
