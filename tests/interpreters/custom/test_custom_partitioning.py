@@ -399,10 +399,9 @@ def test_what_is_defined_wrongly_is_refused(define, kind, text):
 
 def test_a_function_without_arguments_is_divided():
     f = custom_partitioning(lambda: hnp.arange(8.0) * 0 + 3)
+    part = lambda sharding: lambda: hnp.full(sharding.shard_shape((8,)), 3.0)
     f.def_partition(
-        lambda mesh, args, result: (mesh, lambda: hnp.full(result.sharding.shard_shape((8,)), 3.0), result.sharding, ()),
-        sharding_rule="-> i",
-    )
+        lambda mesh, args, result: (mesh, part(result.sharding), result.sharding, ()), sharding_rule="-> i")
     np.testing.assert_array_equal(hx.jit(lambda: f(), out_shardings=named("a"))(), np.full(8, 3.0))
 
 
