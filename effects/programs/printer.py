@@ -303,7 +303,7 @@ def _unreadable(printer: Printer, value: Any) -> str:
     if code is not None:
         return f"?{f'{value.__qualname__} at {Site(code, 0)}'!r}"
     kind = type(value)
-    text = str(value) if is_ours(kind.__module__) and kind.__str__ is not object.__str__ else kind.__qualname__
+    text = str(value) if is_ours(kind.__module__) and "__str__" in vars(kind) else kind.__qualname__
     return f"?{text!r}"
 
 

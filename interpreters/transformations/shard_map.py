@@ -482,7 +482,7 @@ def _check_stated(where: str, x: Any, spec: Any, names: set[Hashable], mesh: Any
     if cut is not None and cut.hides:
         return
     fits = not spec.unreduced
-    # Types of whole values are the same with and without a mesh: one that is on no mesh yet is divided as the spec says.
+    # types of whole values are the same with and without a mesh: one on no mesh yet is divided as the spec says
     if cut is not None and ({*cut.spec} - {None} or cut.spec.summed_axes - x.type.manual):
         _check_mesh(where, x, mesh)
         fits = cut.with_spec(spec).cut(len(cut.spec)) == cut.with_spec(cut.spec.restricted(names)).cut(len(cut.spec))

@@ -184,8 +184,10 @@ def _spread(x: ConcreteArray, sharding: NamedSharding, where: Any, committed: bo
     """The buffer of an array over the devices of a mesh, cut as ``where``, the sharding in the runtime's words, says.
     """
     if committed and runtime.devices_of(x._buffer) == sharding._device_assignment:  # they move it themselves
-        whole = concrete(x.type.cut_by(None), None, x._buffer)
-        moved = perform(ShardingConstraint(sharding if sharding.unreduced else sharding.automatic), whole)
+        cut = sharding.unreduced and x.type.cut  # along unreduced axes that cut it, parts stay where they are
+        known = cut if cut and not cut.hides and cut.mesh == sharding.mesh.abstract_mesh else None
+        given = concrete(x.type.cut_by(known), None, x._buffer)
+        moved = perform(ShardingConstraint(sharding if sharding.unreduced else sharding.automatic), given)
         return runtime.in_words_of(in_memory(moved, sharding.memory_space).buffer, where)
     if not sharding.is_fully_addressable:
         _check_same(x, sharding)

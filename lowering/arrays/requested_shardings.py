@@ -55,8 +55,8 @@ def requested(where: str, sharding: Any) -> Any:
 
 
 def _mesh_in_force() -> Any:
-    """The mesh of the ``shard_map`` around, else ``get_abstract_mesh()``, of the devices that ``set_mesh`` set if it has
-    the axes of that one; else None.
+    """The mesh of the ``shard_map`` around; else that of ``set_mesh``, or the abstract one if this has other axes; else
+    None.
     """
     around = [binding.mesh for binding in current().scope if binding.mesh is not None]
     if around:

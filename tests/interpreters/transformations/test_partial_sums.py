@@ -504,3 +504,15 @@ def test_results_of_partial_sums_are_whole():
         assert y.sharding.spec == P(None, None)
         for shard in y.addressable_shards:
             close(shard.data, M)
+
+
+def test_what_is_put_as_partial_sums_stays_on_the_devices_that_have_it():
+    with hx.set_mesh(MESH):
+        x = put(M, "b", "a")
+        u = hx.device_put(x, P("b", unreduced={"a"}))
+        assert str(u.type) == "f32[8@b,4]{U:a}"
+        for before, after in zip(x.addressable_shards, u.addressable_shards, strict=True):
+            own = np.zeros((8, 4), "float32")
+            own[before.index] = before.data
+            np.testing.assert_array_equal(after.data, own[after.index])
+        close(hx.reshard(u, P()), M)
