@@ -125,8 +125,8 @@ class CheckpointManager:
         """Rename a damaged step, which would be kept in place of the steps that are saved from now on."""
         joined = connection()
         said = said_by_all(self._set_aside(step) if joined is None or joined.index == 0 else "")[0]
-        warn_user(f"CheckpointManager.resume: step {step} is damaged, and step {instead} is restored. Its folder {said}."
-                  f"\n{error.what}")
+        warn_user(f"CheckpointManager.resume: step {step} is damaged, and step {instead} is restored. "
+                  f"Its folder {said}.\n{error.what}")
 
     def _set_aside(self, step: int) -> str:
         """Rename the folder of a step, so that it is none; what is said of the folder."""

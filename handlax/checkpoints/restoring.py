@@ -49,7 +49,8 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
     read is that which replaces it.
 
     Raises: DamagedCheckpoint: a byte of it is not as it was saved. BadCheckpoint: there is no saved tree, it cannot be
-    read, or it is of another version. TreeMismatch, ShapeMismatch, DTypeMismatch: ``like`` differs from it. ProcessesDiffer: the processes see different trees.
+    read, or it is of another version. TreeMismatch, ShapeMismatch, DTypeMismatch: ``like`` differs from it.
+    ProcessesDiffer: the processes see different trees.
     """
     place = place_of("restore", path)
     while True:
@@ -60,7 +61,8 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
                     lambda: _read(place, contents, array, like), failed=DamagedCheckpoint)
             except Exception as error:  # in all processes
                 if not _is_replaced(place, contents):
-                    raise _judged(error)
+                    _check_agreed(error)
+                    raise
             else:
                 return unflatten([reading() for reading in readings])
 
@@ -109,11 +111,15 @@ def _found(place: Path, closing: ExitStack) -> Found:
     return read_file(place, closing) if is_single_file(place) else read_folder(place)
 
 
-def _judged(error: Exception) -> Exception:
-    """The error of this process, all of which have one, as damage only where none of them has another one."""
+def _check_agreed(error: Exception) -> None:
+    """Check that all processes have found damage, or none, each of which has an error.
+
+    Raises: BadCheckpoint: this one has, where another could not read the tree.
+    """
     damaged = isinstance(error, DamagedCheckpoint)
-    only = "" not in said_by_all("damaged" if damaged else "").values()
-    return BadCheckpoint(str(getattr(error, "what", error))) if damaged and not only else error
+    all_damaged = all(said == "damaged" for said in said_by_all("damaged" if damaged else "other").values())
+    if damaged and not all_damaged:
+        raise BadCheckpoint(str(getattr(error, "what", error))) from error
 
 
 def _is_replaced(place: Path, contents: Contents) -> bool:

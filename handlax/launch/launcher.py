@@ -38,8 +38,9 @@ def launch(program: Sequence[str], processes: int, devices: int | None = None, r
     """Start a Python program so many times, and wait for all; the exit status of the first that fails, else 0.
 
     What they write is passed on line by line, ``[2] text`` for process 2. When one fails it is said how, and the others
-    are ended, first by SIGTERM; without a word when nobody reads what they write, as with ``| head``. Signals are passed
-    on to all; the status of a process that a signal ended is 128 and its number. However the launcher ends, all have ended then.
+    are ended, first by SIGTERM; all of them, without a word, when nobody reads what they write, as with ``| head``.
+    Signals are passed on to all; the status of a process that a signal ended is 128 and its number. However the
+    launcher ends, all have ended then.
 
     Args:
         program: the arguments of Python: a script, ``-m`` and a module or ``-c`` and a text, and their own arguments.

@@ -7,10 +7,10 @@ the time is over, which are ``missing``, since XLA's runtime would abort those t
 distributed runtime service at the same port, with these options as JSON. The connections of the processes stay open:
 one that breaks tells at once that its process has left, and the others are told its index.
 
-It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until a line of its standard input
-has come, or its end, and no process is connected any more, for a few seconds at most if the line was ``done``; else for
-some heartbeat timeouts, within which the remaining processes learn which one died. When it exits, XLA's runtime aborts all processes that are
-still connected.
+It prints ``ready`` when it listens and has loaded jaxlib, or why it cannot. It serves until its standard input has a
+line or ends, and no process is connected any more, for a few seconds at most if the line is ``done``; else for some
+heartbeat timeouts, within which the remaining processes learn which one died. When it exits, XLA's runtime aborts all
+processes that are still connected.
 """
 
 import hmac

@@ -206,7 +206,7 @@ def test_a_damaged_step_that_cannot_be_renamed_is_said_to_be_in_the_way(tmp_path
             manager.save(step, tree(step))
     damage(tmp_path / "2")
     monkeypatch.setattr(os, "rename", lambda *paths: (_ for _ in ()).throw(OSError(errno.EBUSY, "Busy")))
-    with pytest.warns(UserWarning, match="step 2 is damaged.* cannot be renamed, and is in the way of later saves: Busy"):
+    with pytest.warns(UserWarning, match="Its folder cannot be renamed, and is in the way of later saves: Busy"):
         assert manager.resume(0, tree(0))[0] == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
 

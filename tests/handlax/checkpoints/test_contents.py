@@ -123,7 +123,7 @@ def test_a_table_that_no_save_has_written_is_an_error(forged, change):
 
 def test_what_is_no_file_is_an_error(tmp_path):
     os.mkfifo(tmp_path / TABLE)
-    with pytest.raises(errors.BadCheckpoint, match="must be the table of contents of a saved tree, got no regular file"):
+    with pytest.raises(errors.BadCheckpoint, match="the table of contents of a saved tree, got no regular file"):
         restore(tmp_path)
 
 

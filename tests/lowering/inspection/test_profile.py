@@ -106,9 +106,13 @@ def test_threads_are_counted_and_what_ends_leaves_nothing():
 @pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit, KeyboardInterrupt])
 def test_a_block_that_fails_has_all_that_was_recorded(error):
     f = hx.jit(lambda x: x @ x)
-    with pytest.raises(error), hx.profile() as found:
+
+    def fail():
         f(np.ones((50, 50), "float32")).block_until_ready()
         raise error
+
+    with pytest.raises(error), hx.profile() as found:
+        fail()
     assert found.data is not None and found.functions["jit(<lambda>)"].seconds["executing"] > 0
 
 
