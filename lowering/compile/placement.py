@@ -170,11 +170,11 @@ def settle(program: Program, name: str, wanted: Placement | None, held: Sequence
                 return over(mesh)
     devices = wanted.devices if wanted is not None else concrete[0]._assignment if concrete else ()
     for mesh in named:
-        of_devices = isinstance(mesh, Mesh)
-        if devices != mesh._assignment if of_devices else len(devices) not in (0, 1, mesh.size):
+        own = mesh._assignment if isinstance(mesh, Mesh) else None
+        if len(devices) not in (0, 1, mesh.size) if own is None else devices != own:
             raise DeviceMismatch(
                 f"{name}: all meshes and arguments must have the same devices in the same order, got "
-                f"{_numbers(devices)} and {_numbers(mesh._assignment) if of_devices else mesh}.",
+                f"{_numbers(devices)} and {mesh if own is None else _numbers(own)}.",
                 hint="make the meshes of one list of devices, and device_put the arguments there.",
             )
     if wanted is not None and (wanted.mesh is not None or not concrete):

@@ -128,7 +128,7 @@ class Executable:
         handlers = [_result_handler(kind, where, committed or layout_of(where) is not None) for kind, where in pairs]
         if len(self.devices) > 1:
             starves = _STARVES and self.devices[0].platform == "cpu"
-            execute = _one_after_the_other(execute) if starves else _in_one_order(execute, self.devices)
+            execute = (_one_after_the_other if starves else _in_one_order)(execute)
         if not all(map(is_addressable, self.devices)):
             execute = self._together(execute)
 
@@ -212,7 +212,6 @@ _COLLECTIVES = re.compile(r"\b(all-(reduce|gather|to-all)|reduce-scatter|collect
 _LAST: list[Any] = []  # the token of the last program over several devices
 empty_in_children(_LAST)
 _LAUNCHING = process_lock()
-_TURNS: dict[tuple[str, int], Any] = {}  # of each device the lock of who enqueues a program on it
 
 
 def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
@@ -240,31 +239,18 @@ def _one_after_the_other(execute: Callable[..., Any]) -> Callable[[Sequence[Buff
     return launch
 
 
-def _in_one_order(execute: Callable[..., Any], devices: Sequence[Device]) -> Callable[[Sequence[Buffer]], Any]:
-    """``execute``, which enqueues a program on all its devices before another thread enqueues one on any of them.
+def _in_one_order(execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
+    """``execute``, which enqueues a program on all its devices before another thread enqueues one.
 
     The queue of a device is bounded: where two programs are in other orders in the queues of two devices, each device
-    waits in the collective of one for the other device, whose queue is full before it comes to this program. Programs
-    that share no device do not wait for each other. All threads take devices in the order of their numbers.
+    waits in the collective of one for the other device, whose queue is full before it comes to this program. One lock
+    serves all devices: it is held for microseconds, and locks of each would be taken one by one at every launch.
     """
-    numbers = sorted([(device.platform, device.id) for device in devices if is_addressable(device)])
-    with _LAUNCHING:
-        _TURNS.update({number: process_lock() for number in numbers if number not in _TURNS})
-    held = execute
-    for number in reversed(numbers):
-        held = _holding(_TURNS[number], held)
 
     def launch(buffers: Sequence[Buffer]) -> Any:
-        if CURRENT_HOST_CALL.get() is not None:  # who holds a lock may wait for the program that calls the host
+        if CURRENT_HOST_CALL.get() is not None:  # who holds the lock may wait for the program that calls the host
             return execute(buffers)
-        return held(buffers)
-
-    return launch
-
-
-def _holding(lock: Any, execute: Callable[..., Any]) -> Callable[[Sequence[Buffer]], Any]:
-    def launch(buffers: Sequence[Buffer]) -> Any:
-        with lock:
+        with _LAUNCHING:
             return execute(buffers)
 
     return launch

@@ -70,7 +70,6 @@ STATE = {
     "lowering.compile.executable_cache:ExecutableCache.compiling": "what is being compiled at this moment",
     "interpreters.custom.custom_call:CustomFunction.cache_parts": "the parts of counted caches, one for each",
     "lowering.clients.platforms:_backends": "the runtime's clients, which are never made again",
-    "lowering.xla.executables:_TURNS": "a lock for each device",
     "lowering.xla.buffer_types:AVALS": "interned: equal avals are one object",
 }
 # Lists and sets of a module that grow while the process runs and are no caches.

@@ -433,5 +433,5 @@ def test_programs_show_the_users_function_and_the_rule():
     text = str(hx.make_program(spectra)(X))
     assert "=?\"of_whole_rows, sharding_rule=SdyShardingRule((('…0', 'i'),), (('…0', 'i'),), {})\"" in text
     by_function = custom_partitioning(hnp.sin)
-    by_function.def_partition(of_whole_rows, sharding_rule=is_divided)
-    assert "=?'of_whole_rows, sharding_rule=is_divided'" in str(hx.make_program(by_function)(X))
+    by_function.def_partition(of_whole_rows, sharding_rule=is_partitioned)
+    assert "=?'of_whole_rows, sharding_rule=is_partitioned'" in str(hx.make_program(by_function)(X))

@@ -232,10 +232,6 @@ def test_programs_over_several_devices_are_launched_one_after_the_other_by_threa
     assert most == [(1, 0)] * 6 and len(ended) == 5
 
 
-CLIENT = SimpleNamespace(process_index=lambda: 0)
-DEVICES = [SimpleNamespace(platform="none", id=k, process_index=0, client=CLIENT) for k in (3, 0, 2, 1)]
-
-
 def test_programs_over_several_devices_are_enqueued_in_one_order_by_threads():
     queues = [[], []]
 
@@ -244,28 +240,10 @@ def test_programs_over_several_devices_are_enqueued_in_one_order_by_threads():
             queue.append(buffers)
             time.sleep(0.01)  # others launch meanwhile
 
-    launch = executables._in_one_order(execute, DEVICES)
+    launch = executables._in_one_order(execute)
 
     together(2, lambda i: [launch([i, step]) for step in range(5)])
     assert queues[0] == queues[1] and len(queues[0]) == 10
-
-
-def test_programs_wait_only_for_those_on_their_devices():
-    launched = []
-
-    def execute(buffers):
-        launched.append(buffers)
-        if buffers == "first":
-            in_thread(lambda: of_others("of others"))
-            waiting.start()
-            waiting.join(0.1)
-            assert launched == ["first", "of others"]
-
-    of_two, of_next, of_others = [executables._in_one_order(execute, DEVICES[k : k + 2]) for k in (0, 1, 2)]
-    waiting = threading.Thread(target=of_next, args=["next"])
-    of_two("first")
-    waiting.join(20)
-    assert launched == ["first", "of others", "next"]
 
 
 def test_a_callback_launches_programs_while_one_is_launched():
@@ -282,7 +260,7 @@ def test_a_callback_launches_programs_while_one_is_launched():
         executables.CURRENT_HOST_CALL.reset(token)
         waiting.set()
 
-    launch = executables._in_one_order(execute, DEVICES)
+    launch = executables._in_one_order(execute)
     launch(["first"])
     assert waiting.is_set()
 
