@@ -37,7 +37,7 @@ def all_branches(op: Any, operands: tuple[Any, ...], mapped: Sequence[bool] | No
         return interpret(op.bodies[0], xs)
     which = gt(index, 0) if count == 2 else clamp(0, index, count - 1)
     if mapped is None:
-        results = [tuple(interpret(body, xs)) for body in op.bodies]
+        results: list[Sequence[Any]] = [interpret(body, xs) for body in op.bodies]
     else:
         taken = [bitwise_not(which), which] if count == 2 else [eq(which, i) for i in range(count)]
         results = [_branch(body, yes, xs, mapped[1:]) for body, yes in zip(op.bodies, taken)]

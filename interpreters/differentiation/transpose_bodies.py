@@ -197,11 +197,7 @@ def _adjoint(
         tuple([(k, types[op.shared + k]) for k, yes in enumerate(carried) if yes]),
         tuple([grad_types[i - op.selects] for i in sums]) if op.loops else (),
         tuple([i for i, yes in zip(numbers.each, marks.each) if not yes]),
-        (
-            *_only(numbers.carry, marks.carry, carried),
-            *sums,
-            *_only(numbers.each, marks.each, cotangents.sliced),
-        ),
+        (*_only(numbers.carry, marks.carry, carried), *sums, *_only(numbers.each, marks.each, cotangents.sliced)),
         parts,
     )
 

@@ -468,8 +468,7 @@ class Emitter:
         """The value, cut so; itself where that says nothing."""
         cut = self.cuts.get(key := (sharding, x.type))
         if cut is None:
-            of_devices = sharding.spec.summed_axes & x.type.manual and not sharding.spec.axes
-            nothing = of_devices or sharding.mesh.size == 1 or {*sharding.spec} == {UNCONSTRAINED}
+            nothing = sharding.mesh.size == 1 or {*sharding.spec} == {UNCONSTRAINED}
             cut = self.cuts[key] = "" if nothing else f"{self.sharding(*key)} : {tensor(x.type)}"
         return self.new(f"sdy.sharding_constraint {x.name} {cut}", x.type) if cut else x
 

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -173,9 +174,11 @@ class _Reasons(logging.Handler):
 
 def _add_executions(found: Profile) -> None:
     """Add the instructions that devices executed to the functions of whose modules they are."""
-    for plane in found.data.planes:
-        for event in [event for line in plane.lines for event in line.events]:
-            stats = dict(event.stats)
-            module = str(stats.get("hlo_module", "")).partition("(")[0]
-            if module and not HOLDS_OTHERS.match(str(stats.get("hlo_op", ""))):
-                found.of(f"jit({module.removeprefix('jit_')})").add(EXECUTING, event.duration_ns * 1e-9)
+    with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of stats ends the process
+        warnings.simplefilter("ignore", DeprecationWarning)
+        events = [(event, dict(event.stats)) for plane in found.data.planes for line in plane.lines
+                  for event in line.events]
+    for event, stats in events:
+        module = str(stats.get("hlo_module", "")).partition("(")[0]
+        if module and not HOLDS_OTHERS.match(str(stats.get("hlo_op", ""))):
+            found.of(f"jit({module.removeprefix('jit_')})").add(EXECUTING, event.duration_ns * 1e-9)

@@ -89,20 +89,17 @@ def pmap(
 
         return jit(mapped, static_argnums=tuple(fixed), donate_argnums=donate_argnums)
 
-    by_all = compiled(False)
+    by_all, of_rows = compiled(False), compiled(True)
     by_all.__wrapped__ = fun
-    of_rows: Any = None
 
     @wraps(fun)
     def called(*args: Args.args, **kwargs: Args.kwargs) -> R:
-        nonlocal of_rows
         several, moves = where.several, PLACED and STACK.get() is BASE
         if not (several or moves) or _in_lanes():
             return by_all(*args, **kwargs)
         dynamic, axes, refill = _dynamic(args, fixed, in_axes)
         of = lambda f: lambda values, named: f(*refill(values), **named)
         if several:
-            of_rows = of_rows or compiled(True)
             return with_all_processes(of(fun), of(of_rows), (dynamic, kwargs), (axes, 0), out_axes, where)
         return of(by_all)(*_moved((dynamic, kwargs), (axes, 0), where))
 

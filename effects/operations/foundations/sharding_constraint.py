@@ -65,7 +65,8 @@ class ShardingConstraint:
         return ct if op.mesh.explicit_axes else perform(op, ct)  # a cotangent is revealed as its primal is cut
 
     def lower(op, emit, x):
-        return emit.sharding_constraint(x, op.sharding)
+        of_devices = op.sharding.spec.summed_axes & x.type.manual and not op.sharding.spec.axes
+        return x if of_devices else emit.sharding_constraint(x, op.sharding)
 
     flops = data_movement
 
