@@ -27,7 +27,7 @@ from ...effects.types.dtypes import float4_e2m1fn, float32, is_bool, is_inexact,
 from ...effects.types.extent import Extent
 from ...effects.types.sized import extents_in
 from ...interpreters.core.record import record
-from ..xla.compiler_calls import Inspection, PartitionedCall
+from ..xla.compiler_calls import Inspection, UserPartitionCall
 from ..xla.host_callbacks import HostCall
 from ..xla.lazy import runtime
 from ..xla.stablehlo_types import ELEMENT, dense, names, signature, storage, tensor, tensors
@@ -70,7 +70,7 @@ class Emitter:
         self.made: Any = None
         self.here: Any = None
         self.functions: dict[Any, Any] = {} if module is None else module.functions
-        self.calls: list[HostCall | Inspection | PartitionedCall] = [] if module is None else module.calls
+        self.calls: list[HostCall | Inspection | UserPartitionCall] = [] if module is None else module.calls
         self.meshes: dict[Any, str] = {} if module is None else module.meshes
         self.cuts: dict[Any, str] = {} if module is None else module.cuts  # texts of constraints
         self.tables: dict[str, str] = {} if module is None else module.tables

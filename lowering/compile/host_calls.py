@@ -12,7 +12,7 @@ from ...effects.sharding.factor_rules import factors_text
 from ...effects.sharding.named_sharding import NamedSharding
 from ...effects.sharding.partition_spec import PartitionSpec
 from ...effects.types.array_type import ArrayType
-from ..xla.compiler_calls import INSPECTION, Inspection, PartitionedCall
+from ..xla.compiler_calls import INSPECTION, Inspection, UserPartitionCall
 from ..xla.host_callbacks import HOST_CALL, HostCall
 from ..xla.stablehlo_types import names, short_signature, storage
 from .manual_computation import need_no_automatic
@@ -76,7 +76,7 @@ def partitioned_call(emit: Any, op: Any, values: Sequence[Any]) -> list[Any]:
         stored = rule.of_storage([storage(x.type)[0] for x in values], [storage(t)[0] for t in types])
         ruled = f", sdy.sharding_rule = {factors_text(stored)}"
     number = f'api_version = 2 : i32, backend_config = "{PARTITIONED_CALL}{len(emit.calls)}"'
-    emit.calls.append(PartitionedCall(op, program.sites[index], emit.mesh_of_all, emit.platform))
+    emit.calls.append(UserPartitionCall(op, program.sites[index], emit.mesh_of_all, emit.platform))
     text = f"stablehlo.custom_call @{PARTITIONED_CALL}({names(values)}) {{{number}{ruled}}}"
     made: list[Any] = emit.results(f"{text} : {short_signature(values, types)}", types)
     return made

@@ -16,7 +16,7 @@ from ...effects.types.array_type import ArrayType, Space
 from ...interpreters.custom.custom_partitioning import DevicePart
 from ...interpreters.custom.rule_free_programs import without_rules
 from ...interpreters.handlers.default_clauses import with_defaults
-from ..xla.compiler_calls import Inspection, PartitionedCall
+from ..xla.compiler_calls import Inspection, UserPartitionCall
 from ..xla.host_callbacks import HostCall
 from .emitter import Emitter, function, identifier
 from .manual_computation import ManualMesh
@@ -27,7 +27,7 @@ class StablehloModule(NamedTuple):
     """A module: its text, and the functions that it calls, or the compiler."""
 
     text: str
-    calls: tuple[HostCall | Inspection | PartitionedCall, ...]
+    calls: tuple[HostCall | Inspection | UserPartitionCall, ...]
 
 
 class EntryEmitter(Emitter):
@@ -80,7 +80,7 @@ def lower_program(
     notes = [attributes(place + alias) for place, alias in zip(taken, shared)]
     made = [*map(attributes, given)]
     main = function(emit, program, "public @main", notes, made)
-    calls = [call.lowered_by(lower_part) if isinstance(call, PartitionedCall) else call for call in emit.calls]
+    calls = [call.lowered_by(lower_part) if isinstance(call, UserPartitionCall) else call for call in emit.calls]
     return StablehloModule(emit.module(name, main), tuple(calls))
 
 

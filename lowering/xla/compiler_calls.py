@@ -28,7 +28,7 @@ class Inspection:
         self.op.inspected(sharding)
 
 
-class PartitionedCall:
+class UserPartitionCall:
     """A call of which the compiler asks what each device of a mesh executes in its place; with the user's source site.
 
     ``lower_part``: the text of what a device executes, of its program and the platform.
@@ -43,9 +43,9 @@ class PartitionedCall:
         self.platform = platform
         self.lower_part = lower_part
 
-    def lowered_by(self, lower_part: Any) -> PartitionedCall:
+    def lowered_by(self, lower_part: Any) -> UserPartitionCall:
         """The same call, with this ``lower_part``."""
-        return PartitionedCall(self.op, self.site, self.mesh, self.platform, lower_part)
+        return UserPartitionCall(self.op, self.site, self.mesh, self.platform, lower_part)
 
     def __call__(self, operands: Sequence[Sharding], results: Sequence[Sharding]) -> Any:
         """What each device executes, and the shardings of operands and results, where the compiler chose these."""

@@ -39,7 +39,7 @@ from .buffer_types import (
     spec_over,
 )
 from .buffers import Buffer
-from .compiler_calls import Inspection, PartitionedCall
+from .compiler_calls import Inspection, UserPartitionCall
 from .stablehlo_types import storage
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ def compile(
             with _with_partitions(_with_inspections(str(text), asked), calls) as inspected:
                 module = _with_host_calls(inspected, devices[0].platform)
                 collect_garbage()
-                kept = [_part_of_none if isinstance(call, PartitionedCall) else call for call in calls]
+                kept = [_part_of_none if isinstance(call, UserPartitionCall) else call for call in calls]
                 loaded = backend_compile_and_load(client, module, devices, built, kept)
             for error in [error for _, answers in asked for error in answers.errors]:
                 raise type(error)(error.what) from error.__cause__  # of the line that compiles
@@ -436,7 +436,7 @@ def _with_partitions(text: str, calls: Sequence[Any]) -> Iterator[str]:
     context = copy_context()
     keys = []
     for i, call in enumerate(calls):
-        if isinstance(call, PartitionedCall):
+        if isinstance(call, UserPartitionCall):
             answer_xla()
             key = f"{PARTITIONED_CALL}#{next(_NUMBERS)}"
             text = text.replace(f'"{PARTITIONED_CALL}{i}"', f'"{key}"')

@@ -124,6 +124,7 @@ HANDLERS: dict[str, dict[str, Checked | str]] = {
         "safely": Checked("hx.perform(Fail(), x)"),
         "largest": Checked("report(x)", "-1.0"),
     },
+    "how-to/training-loop.md": {"metrics": Checked("hx.perform(Metric('x'), x)", "{'x': 0.0}")},
     "how-to/vmap.md": {"written": Checked("hx.perform(Say(), x)", "0.0"), "stopping": OF_ONE_FUNCTION},
 }
 

@@ -131,7 +131,7 @@ def test_all_end_without_a_word_when_nobody_reads_what_they_write(stream):
         assert getattr(launcher, other).read() == b""
     finally:
         launcher.kill()
-        launcher.communicate()
+        launcher.communicate(timeout=60)
 
 
 def test_signals_are_passed_on(tmp_path):

@@ -1,6 +1,5 @@
 """pmap: against vmap, lane by lane on devices."""
 
-import sys
 
 import numpy as np
 import pytest
@@ -89,13 +88,6 @@ def test_arrays_on_other_devices_are_moved_to_those_of_the_lanes(order):
 def test_the_function_that_is_mapped():
     f = lambda x: x
     assert hx.pmap(f).__wrapped__ is f
-
-
-def test_one_process_compiles_one_function(monkeypatch):
-    module, made = sys.modules[hx.pmap.__module__], []
-    monkeypatch.setattr(module, "jit", lambda f, **options: made.append(f) or hx.jit(f, **options))
-    f = hx.pmap(lambda x: 2 * x)
-    assert f(np.arange(2.0)).tolist() == [0.0, 2.0] and len(made) == 1
 
 
 def test_errors():
