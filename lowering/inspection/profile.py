@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 import time
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from ...effects.base.config import configure
 from ...effects.base.monitoring import COMPILE_SECONDS, DURATIONS, LOWER_SECONDS, TRACE_SECONDS
 from ...effects.base.watching import COMPILED_ANEW, logger
 from ..jit.dispatch import module_name
-from ..xla.profiler import ProfileOptions, ProfileSession
+from ..xla.profiler import ProfileOptions, ProfileSession, executed
 from .hlo_program import HOLDS_OTHERS
 
 STEPS = {TRACE_SECONDS: "tracing", LOWER_SECONDS: "lowering", COMPILE_SECONDS: "compiling"}
@@ -174,11 +173,6 @@ class _Reasons(logging.Handler):
 
 def _add_executions(found: Profile) -> None:
     """Add the instructions that devices executed to the functions of whose modules they are."""
-    with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of stats ends the process
-        warnings.simplefilter("ignore", DeprecationWarning)
-        events = [(event, dict(event.stats)) for plane in found.data.planes for line in plane.lines
-                  for event in line.events]
-    for event, stats in events:
-        module = str(stats.get("hlo_module", "")).partition("(")[0]
-        if module and not HOLDS_OTHERS.match(str(stats.get("hlo_op", ""))):
-            found.of(f"jit({module.removeprefix('jit_')})").add(EXECUTING, event.duration_ns * 1e-9)
+    for module, name, seconds in executed(found.data):
+        if module and not HOLDS_OTHERS.match(name):
+            found.of(f"jit({module.removeprefix('jit_')})").add(EXECUTING, seconds)

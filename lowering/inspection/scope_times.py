@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -13,7 +12,7 @@ from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ..jit.devices import block_until_ready
 from ..jit.jit import jit
-from ..xla.profiler import trace
+from ..xla.profiler import executed, trace
 from .hlo_program import HOLDS_OTHERS, hlo_program
 
 
@@ -48,11 +47,10 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
                 block_until_ready(jitted(*args, **kwargs))
         scopes = instruction_scopes(text)
         seconds = defaultdict[str, float](float)
-        with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of stats ends the process
-            warnings.simplefilter("ignore", DeprecationWarning)
-            executed = [*_executed(session.profile_data, text.removeprefix("HloModule ").partition(",")[0], scopes)]
-        for name, duration in executed:
-            seconds[scopes[name]] += duration / calls
+        own = text.removeprefix("HloModule ").partition(",")[0]
+        for module, name, duration in executed(session.profile_data, scopes):
+            if name in scopes and module in (own, ""):
+                seconds[scopes[name]] += duration / calls
         return dict(sorted(seconds.items()))
 
     return timed
@@ -81,16 +79,3 @@ def _text(compiled: Any) -> str:
             hint="time the function that is compiled: scope_times(f), not of a wrapper of jit(f).",
         )
     return str(held[0].as_text())
-
-
-def _executed(profile: Any, module: str, names: Container[str]) -> Iterator[tuple[str, float]]:
-    """The executions of these instructions of a module in a profile, and how many seconds each took.
-
-    On a host an event is called as its instruction; those of Python, which are many, are not looked into.
-    """
-    for plane in profile.planes:
-        of_device = plane.name.startswith("/device:")
-        for event in [event for line in plane.lines for event in line.events]:
-            stats = dict(event.stats) if of_device or event.name in names else {}
-            if stats.get("hlo_op") in names and str(stats.get("hlo_module", module)).partition("(")[0] == module:
-                yield stats["hlo_op"], event.duration_ns * 1e-9

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -138,6 +139,25 @@ class ProfileSession:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+
+
+def executed(profile: Any, names: Container[str] | None = None) -> list[tuple[str, str, float]]:
+    """The executions that a profile recorded: the module, its instruction, and how many seconds this took.
+
+    Texts are empty where the profile does not tell. ``names``: of a host only events of these names are looked into;
+    an event is called as its instruction, and those of Python are many.
+    """
+    found = []
+    with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of stats ends the process
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for plane in profile.planes:
+            of_device = plane.name.startswith("/device:")
+            for event in [event for line in plane.lines for event in line.events]:
+                if names is None or of_device or event.name in names:
+                    stats = dict(event.stats)
+                    module = str(stats.get("hlo_module", "")).partition("(")[0]
+                    found.append((module, str(stats.get("hlo_op", "")), event.duration_ns * 1e-9))
+    return found
 
 
 def _check_link(asked: bool) -> None:
