@@ -50,7 +50,7 @@ class ShardMap(HigherOrder):
         return HigherOrder.result_type(op, *operands)
 
     def in_order(self) -> None:
-        """None: the body is executed by all devices at once, so that none hands a state to the next."""
+        """None, no iteration order: all devices execute the body at once, so that none hands a state to the next."""
 
     def lanes(self, type: ArrayType) -> tuple[SizedAxis, ...]:
         """The mesh axes along which a value of ``type`` in the body varies, in the order of the mesh."""

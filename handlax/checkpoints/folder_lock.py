@@ -29,7 +29,7 @@ _HELD: set[FolderLock] = set()
 
 
 def _leave_to_parent() -> None:
-    """Close the files of held locks in a forked child, which would hold them on where its parent is killed."""
+    """Close the files of held locks in a forked child: while it had them open, a killed parent would not free them."""
     for lock in [*_HELD]:
         lock.close()
 
@@ -74,7 +74,7 @@ class FolderLock:
         )
 
     def remove(self) -> None:
-        """Remove the file, if it is empty, as the one that ``acquire`` makes: another process may then make its own."""
+        """Remove the lock's file, which ``acquire`` makes empty; one with contents is not a lock, and stays."""
         if os.stat(self.file).st_size == 0:
             self.file.unlink()
 

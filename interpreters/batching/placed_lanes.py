@@ -117,7 +117,7 @@ class PlacedLanes(Batch):
         return self._placed(reshape(y, (self.size, *y.type.shape[2:])))
 
     def _placed(self, z: Any) -> Any:
-        """Lanes along axis 0; along explicit axes types state how they are cut, and nothing of a lane."""
+        """``z``, whose axis 0 is the lanes: over explicit axes with a type that states the cut of this axis alone."""
         if self.cut is None:
             return z
         return reveal(z, cut_over(self.cut.mesh, [*self.cut.spec, *[UNCONSTRAINED] * (len(z.type.shape) - 1)]))

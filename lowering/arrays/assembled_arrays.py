@@ -162,8 +162,9 @@ def make_array_from_single_device_arrays(
 
 
 def own_part(cut: NamedSharding, x: Any) -> ConcreteArray:
-    """What this process's devices hold of an array that is cut so: the inverse of
-    ``make_array_from_process_local_data``.
+    """The part of ``x``, placed by the sharding ``cut``, that is on this process's devices.
+
+    It is the inverse of ``make_array_from_process_local_data``.
     """
     if x.sharding != cut:
         with inside(BASE):

@@ -44,7 +44,7 @@ class UserPartitionCall:
         self.lower_part = lower_part
 
     def lowered_by(self, lower_part: Any) -> UserPartitionCall:
-        """The same call, with this ``lower_part``."""
+        """A copy of the call, whose part is lowered by the function ``lower_part``."""
         return UserPartitionCall(self.op, self.site, self.mesh, self.platform, lower_part)
 
     def __call__(self, operands: Sequence[Sharding], results: Sequence[Sharding]) -> Any:

@@ -399,7 +399,7 @@ class _PartAnswers:
             raise
 
     def part(self, operands: Sequence[Any], type: Any, result: Any) -> tuple[bytes, list[Any], Any]:
-        """The module of a part, and the shardings of operands and results."""
+        """XLA's answer: the module that each device executes, and the shardings of its operands and of its result."""
         body = self.call.op.bodies[0]
         results = result.tuple_elements() if type.is_tuple() else [result]
         takes, gives = [
