@@ -66,12 +66,17 @@ def check_committed(status: str, changelog: str) -> None:
         raise NotReady("CHANGELOG.md has text under Unreleased, which belongs under the version")
 
 
+def runs(python: str) -> bool:
+    """Whether a command is a Python: a version manager has one on the path also for versions that it does not start."""
+    return bool(shutil.which(python)) and not subprocess.run([python, "-I", "-c", ""], capture_output=True).returncode
+
+
 def interpreters(asked: Sequence[str]) -> list[str]:
     """The interpreters to try with: those asked for, or all that are on the path. Raises: NotReady: one is missing."""
-    missing = [python for python in (*asked, PYTHON_OF_LOWEST) if not shutil.which(python)]
+    missing = [python for python in (*asked, PYTHON_OF_LOWEST) if not runs(python)]
     if missing:
         raise NotReady(f"not on the path: {', '.join(missing)}")
-    return [python for python in asked or PYTHONS if shutil.which(python)]
+    return [python for python in asked or PYTHONS if runs(python)]
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:

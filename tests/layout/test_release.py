@@ -1,7 +1,6 @@
 """What ``make release`` refuses before it builds, and what it tries."""
 
 import importlib
-import shutil
 import subprocess
 
 import pytest
@@ -36,12 +35,20 @@ def test_all_must_be_committed_and_under_the_version(release, status, text, said
     (["python3.13"], [], "python3.11"),  # with which the lowest versions are tried
 ])
 def test_interpreters_that_are_missing_are_named(release, monkeypatch, there, asked, found):
-    monkeypatch.setattr(shutil, "which", lambda name: name if name in there else None)
+    monkeypatch.setattr(release, "runs", there.__contains__)
     if isinstance(found, list):
         assert release.interpreters(asked) == found
     else:
         with pytest.raises(release.NotReady, match=f"not on the path: {found}$"):
             release.interpreters(asked)
+
+
+def test_a_command_that_starts_no_python_is_none(release, tmp_path, monkeypatch):
+    for name, status in ("python3.11", 0), ("python3.12", 127):
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {status}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [release.runs(f"python3.{minor}") for minor in (11, 12, 13)] == [True, False, False]
 
 
 def test_the_tree_is_not_tried_in_place_of_the_archive(release):
