@@ -12,7 +12,7 @@ JOBS ?= 2
 
 PROBE := import sys; sys.version_info >= (3, 11) or sys.exit(1); print("%d.%d" % sys.version_info[:2])
 ifndef PYTHON
-PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c '$(PROBE)' >/dev/null 2>&1 && { echo $$p; break; }; done)
 endif
 VERSION := $(shell $(PYTHON) -c '$(PROBE)' 2>/dev/null)

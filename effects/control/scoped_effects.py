@@ -22,6 +22,7 @@ from ..base.stack import perform
 from ..base.wrapping import name_of
 from ..core.arrays import as_array
 from ..core.columns import RESERVED
+from ..core.parameters import annotations_of
 from ..programs.closure_conversion import close_all
 from ..programs.higher_order import HigherOrder
 from ..programs.program import Program
@@ -187,8 +188,9 @@ def scoped_block(block: type) -> type:
             f"{block.__name__}: a block with scopes has no base class, got {block.__bases__[0].__name__}.",
             hint="write its fields and result_type into the block.",
         )
-    namespace = {name: value for name, value in vars(block).items() if name not in ("__dict__", "__weakref__")}
-    annotations = namespace.get("__annotations__", {})
+    of_class = ("__dict__", "__weakref__", "__annotate_func__", "__annotations_cache__")
+    namespace = {name: value for name, value in vars(block).items() if name not in of_class}
+    annotations = annotations_of(block)
     defined = [name for name in namespace if name not in RESERVED and name[:2] != "__"]
     for name in (*annotations, *defined):
         if (hasattr(Scoped, name) and name != "label") or name in _FIELDS:  # a label may be what an operation is called

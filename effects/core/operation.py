@@ -34,7 +34,7 @@ from ..types.declared_types import in_array_types, leaf_types
 from ..types.extent import unbound
 from .cell_sources import Cell
 from .columns import COLUMNS, DEFAULT, JVP, LOWER, RESERVED, SHARDING_RULE, Column, Rule, componentwise, linear_together
-from .parameters import Parametrised, field_names, need_declared, need_free_names
+from .parameters import Parametrised, annotations_of, field_names, need_declared, need_free_names
 
 C = TypeVar("C")
 K = TypeVar("K", bound=type)
@@ -337,7 +337,7 @@ def _build(cls: type, effectful: bool, default: Rule | None = None, **declaratio
         raise BadArgument(f"{name}: a class is needed, got {text_of(cls)}.", hint=f"write @hx.{name} above a class.")
     if not cls.__flags__ & _OF_PYTHON:
         raise BadArgument(f"{cls.__name__}: a block must be a class that is written in Python, it is built in.")
-    if "__slots__" in vars(cls) and vars(cls).get("__annotations__"):
+    if "__slots__" in vars(cls) and annotations_of(cls):
         raise RegistrationError(
             f"{cls.__name__}: a block declares its fields by annotations alone, got __slots__ too.",
             hint="leave __slots__ out: they are made of the fields.",
@@ -396,7 +396,7 @@ def _inherited_tree(cls: type, base: Any) -> Any:
 
 def _class_with_slots(cls: type, namespace: dict[str, Any]) -> Any:
     """A subclass of ``Operation`` with this namespace, its fields as slots, which ``dataclasses.fields`` reads."""
-    annotations = namespace.get("__annotations__", {})
+    annotations = annotations_of(cls)
     names = field_names(cls, _cells_in(vars(cls), cls.__module__))
     need_declared(cls, cls.__bases__[0] if issubclass(cls, Operation) else Operation)
     # Attributes of base classes are defaults too: HigherOrder declares those of shared, carry and length.

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, Self
@@ -16,6 +17,19 @@ from ..base.value_identity import same_data
 from .columns import COLUMNS, RESERVED
 
 _difflib = LazyModule("difflib")
+
+if sys.version_info >= (3, 14):
+    from annotationlib import Format, get_annotations
+
+    def annotations_of(block: type) -> Mapping[str, Any]:
+        """The annotations in the body of a class; those of names that are not defined yet are forward references."""
+        return get_annotations(block, format=Format.FORWARDREF)
+else:
+
+    def annotations_of(block: type) -> Mapping[str, Any]:
+        """The annotations in the body of a class."""
+        found: Mapping[str, Any] = vars(block).get("__annotations__", {})
+        return found
 
 # What the class of an operation has from its decorator, so that no block defines it.
 OF_EVERY_OPERATION = frozenset({
@@ -98,8 +112,7 @@ def field_names(block: type, cells: Mapping[str, Any]) -> tuple[str, ...]:
     Raises: RegistrationError: every operation has an attribute of that name; or the default of a field stands where a
     rule of that name would.
     """
-    annotations = vars(block).get("__annotations__", {})
-    names = tuple([name for name, kind in annotations.items() if "ClassVar" not in str(kind)])
+    names = tuple([name for name, kind in annotations_of(block).items() if "ClassVar" not in str(kind)])
     for name in names:
         if name in RESERVED:
             reason = "which every operation has"
@@ -121,7 +134,7 @@ def need_declared(block: type, base: type) -> None:
 
     Raises: RegistrationError: no base class has the attribute, so that nothing would read it.
     """
-    annotated = [vars(cls).get("__annotations__", ()) for cls in (block, *base.__mro__)]
+    annotated = [annotations_of(cls) for cls in (block, *base.__mro__)]
     declared = {*COLUMNS, *dir(base)}.union(*annotated)
     for name, value in vars(block).items():
         free = callable(value) or hasattr(type(value), "__get__") or name[0] == "_" or name[0].isupper()

@@ -289,3 +289,26 @@ def test_what_a_decorator_says_is_not_lost_silently():
 
 def test_a_field_may_be_called_self():
     assert hx.effect(block(__annotations__={"self": "int"}))(self=3).fields == (3,)
+
+
+# As in a file without ``from __future__ import annotations``, whose annotations Python 3.14 evaluates when asked for.
+EVALUATED = """
+@hx.operation
+class Scaled:
+    factor: float = 2.0
+    def result_type(op, x): return x
+    def evaluate(op, x): return op.factor * x
+
+@hx.effect(scopes=1, vmap="per_lane", diff="bodies")
+class Within:
+    depth: int
+    def result_type(op, body): return body
+"""
+
+
+def test_annotations_that_are_no_texts_declare_fields():
+    made: dict = {"hx": hx, "__name__": __name__}
+    exec(compile(EVALUATED, "<blocks>", "exec", dont_inherit=True), made)
+    assert [field.type for field in dataclasses.fields(made["Scaled"])] == [float]
+    assert hx.perform(made["Scaled"](3.0), 2.0) == 6.0
+    assert made["Within"](1).depth == 1
