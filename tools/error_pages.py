@@ -1,4 +1,4 @@
-"""The pages of docs/errors/, one for each class of ``handlax.errors``, made from the docstring of the class.
+"""The pages of docs/errors/, one for each public class of errors, made from the docstring of the class.
 
 A docstring has parts, in this order: a sentence; the cause; a program that raises the error, below prompts, or indented
 where it needs a process of its own; ``Remedy:`` and a program that does not; and what others do, ``Elsewhere:``.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable
+from types import ModuleType
 from typing import NamedTuple
 
 from handlax import errors
@@ -30,12 +32,22 @@ class ErrorPage(NamedTuple):
     elsewhere: list[str]
 
 
-def classes() -> dict[str, type[errors.HandlaxError]]:
-    """The classes by name; another name of one of them, such as JAX's, is left out."""
-    return {name: kind for name in errors.__all__ if (kind := getattr(errors, name)).__name__ == name}
+def classes(namespaces: dict[str, ModuleType]) -> dict[type[BaseException], str]:
+    """The public errors of handlax, each with its namespace: ``handlax.errors``, or else the last one that has it.
+
+    No warnings, and no other names of a class, as JAX's are.
+    """
+    found = {}
+    for namespace, module in [*namespaces.items(), (errors.__name__, errors)]:
+        for name in dir(module):  # names that are loaded when they are asked for are among them
+            kind = getattr(module, name)
+            raised = isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(kind, Warning)
+            if raised and kind.__name__ == name and kind.__module__.partition(".")[0] == "handlax":
+                found[kind] = namespace
+    return found
 
 
-def parts(kind: type[errors.HandlaxError]) -> ErrorPage:
+def parts(kind: type[BaseException]) -> ErrorPage:
     """The parts of the docstring of a class. Raises: LookupError: one of them is missing."""
     first, *rest = inspect.cleandoc(kind.__doc__ or "").split("\n\n")
     found = ErrorPage(first, [], [], [], [], [])
@@ -56,6 +68,7 @@ def parts(kind: type[errors.HandlaxError]) -> ErrorPage:
 def prose(paragraphs: list[str]) -> str:
     """Paragraphs in Markdown, a sentence a line."""
     joined = [" ".join(text.split()).replace("``", "`") for text in paragraphs]
+    joined = [text[:1].upper() + text[1:] for text in joined]
     return "\n\n".join([re.sub(r"(?<=[.?!]) (?=[A-Z`])", "\n", text) for text in joined])
 
 
@@ -66,37 +79,40 @@ def block(paragraphs: list[str], imports: list[str]) -> str:
     return "```pycon\n" + "\n".join([*[f">>> {line}" for line in imports], *paragraphs]) + "\n```"
 
 
-def bases(kind: type[errors.HandlaxError]) -> str:
+def bases(kind: type[BaseException]) -> str:
     """The classes of which it is one, with their pages."""
-    return ", ".join([
+    names = [
         f"[`{base.__name__}`]({base.__name__}.md)" if base.__module__ == errors.__name__ else f"`{base.__name__}`"
         for base in kind.__bases__
-    ])
+    ]
+    return " and ".join([*[", ".join(names[:-1])] * (len(names) > 1), names[-1]])
 
 
-def page(name: str, kind: type[errors.HandlaxError]) -> str:
+def page(kind: type[BaseException], namespace: str) -> str:
     """The page of a class."""
     found = parts(kind)
     code = "\n".join([*found.program, *found.corrected])
     imports = [line for word, line in IMPORTS.items() if re.search(rf"\b{word}\b", code)]
     lines = [
-        f"# {name}", f"{prose([found.sentence])}\n`handlax.errors.{name}` is a {bases(kind)}.",
+        f"# {kind.__name__}", f"{prose([found.sentence])}\n`{namespace}.{kind.__name__}` is a {bases(kind)}.",
         "## Cause", prose(found.cause), block(found.program, imports),
         "## Remedy", prose(found.remedy), block(found.corrected, []),
     ]
-    others = [other for other in errors.__all__ if getattr(errors, other) is kind and other != name]
-    if others:
-        lines.insert(2, f"Another name of it, JAX's, is {' and '.join([f'`{other}`' for other in others])}.")
     if found.elsewhere:
         lines += ["## Elsewhere", prose(found.elsewhere)]
     return "\n\n".join([*lines, "[All errors](index.md)"]) + "\n"
 
 
-def index() -> str:
+def index(kinds: Iterable[type[BaseException]]) -> str:
     """The table of all classes."""
     rows = [
-        f"| [`{name}`]({name}.md) | {prose([parts(kind).sentence]).replace(chr(10), ' ')} | {bases(kind)} |"
-        for name, kind in sorted(classes().items())
+        f"| [`{kind.__name__}`]({kind.__name__}.md) | {prose([parts(kind).sentence]).replace(chr(10), ' ')} "
+        f"| {bases(kind)} |"
+        for kind in sorted(kinds, key=lambda kind: kind.__name__)
+    ]
+    others = [
+        f"`{name}` is [`{kind.__name__}`]({kind.__name__}.md)" for name in errors.__all__
+        if (kind := getattr(errors, name)).__name__ != name
     ]
     lines = [
         "# Errors", "",
@@ -106,14 +122,17 @@ def index() -> str:
         "`help(hx.errors.ShapeMismatch)` shows the page in Python, `python -m pydoc handlax.errors.ShapeMismatch` in a "
         "terminal.",
         "A class of your own that derives from one of these has its page.", "",
-        "Each is a `HandlaxError`, and the fitting class of Python's, by which programs written for NumPy or JAX "
-        "catch it.", "",
+        "Each of `handlax.errors` is a `HandlaxError`, and the fitting class of Python's, by which programs that were "
+        "written for NumPy or JAX catch it.", "",
         "| class | raised for | is a |", "| --- | --- | --- |", *rows, "",
+        f"Names of JAX's: {', '.join(others)}.", "",
         "Made from the docstrings of the classes by `python tools/reference.py`.",
     ]
     return "\n".join(lines) + "\n"
 
 
-def pages() -> dict[str, str]:
+def pages(namespaces: dict[str, ModuleType]) -> dict[str, str]:
     """File name -> text, for all of docs/errors."""
-    return {"index.md": index(), **{f"{name}.md": page(name, kind) for name, kind in classes().items()}}
+    kinds = classes(namespaces)
+    texts = {f"{kind.__name__}.md": page(kind, namespace) for kind, namespace in kinds.items()}
+    return {"index.md": index(kinds), **texts}

@@ -222,7 +222,7 @@ def pages() -> dict[str, str]:
     index += ["- [Caches](caches.md): which there are, their bounds, and what they hold."]
     index += ["- [Errors](../errors/index.md): each class, with its cause and its remedy.", ""]
     texts["index.md"] = "\n".join(index)
-    folders = {"reference": texts, "errors": error_pages.pages()}
+    folders = {"reference": texts, "errors": error_pages.pages(modules)}
     return {f"{folder}/{name}": text for folder, files in folders.items() for name, text in files.items()}
 
 

@@ -248,6 +248,7 @@ class BadIndex(HandlaxError, IndexError):
 
     Elsewhere: NumPy and JAX raise IndexError.
     An index out of bounds is clamped or dropped, as in JAX, where NumPy raises.
+    JAX's ``JAXIndexError`` is another name of this class.
     """
 
 

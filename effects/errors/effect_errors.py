@@ -122,21 +122,19 @@ class CannotCross(HandlaxError, RuntimeError):
     >>> def told(x):
     ...     hx.perform(Tell())
     ...     return 2 * x
-    >>> hx.handle(hx.handler({Tell: lambda n, op: (n + 1, None)}), 0)(hx.vmap(told))(hnp.ones(3))
+    >>> count = hx.handler({Tell: lambda n, op: (n + 1, None)})
+    >>> hx.handle(count, 0)(hx.vmap(told))(hnp.ones(3))
     Traceback (most recent call last):
     handlax.errors.CannotCross: tell: this effect cannot cross vmap: it is declared with vmap='refuse'.
       at ..., under handler(Tell)
       hint: declare what it means with @hx.effect(vmap='once' or 'per_lane'), or handle it inside:
         vmap(hx.handle(h)(f)).
 
-    Remedy: declare what it means there, or put the handler inside of the transformation.
+    Remedy: declare what it means there, ``@hx.effect(vmap="per_lane")``, or put the handler inside, where each lane has
+    a state of its own.
 
-    >>> @hx.effect(vmap="per_lane")
-    ... class Tell:
-    ...     def result_type(op):
-    ...         return None
-    >>> hx.handle(hx.handler({Tell: lambda n, op: (n + 1, None)}), 0)(hx.vmap(told))(hnp.ones(3))
-    (Array(3, dtype=int32, weak_type=True), Array([2., 2., 2.], dtype=float32))
+    >>> hx.vmap(hx.handle(count, 0)(told))(hnp.ones(3))
+    (Array([1, 1, 1], dtype=int32, weak_type=True), Array([2., 2., 2.], dtype=float32))
 
     Elsewhere: JAX has no effects of users; handlers of libraries on top of JAX are mostly skipped without an error.
     """

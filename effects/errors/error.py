@@ -53,6 +53,7 @@ class HandlaxError(Exception):
     add: shapes must broadcast, got (2,) and (3,).
 
     Elsewhere: JAX raises builtin exceptions, and a few of its own for traced values.
+    Its ``JAXTypeError`` is another name of this class.
     """
 
     quotes = False

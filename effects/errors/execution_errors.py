@@ -215,7 +215,7 @@ class CallbackError(XlaError):
 
     Remedy: make the function total, and let it return NumPy arrays of the declared types.
 
-    >>> prices = {1: 2.5, 2: 4.0}
+    >>> prices[2] = 4.0
     >>> hx.jit(price)(2)
     Array(4., dtype=float32)
 
