@@ -209,5 +209,8 @@ def need_one_of(where: str, value: object, choices: Collection[object]) -> None:
 def need_operation_type(where: str, what: str, op: Any) -> None:
     """Raises BadArgument unless ``op`` is the class of an operation, or a base class of several."""
     if not (isinstance(op, type) and hasattr(op, "_cells")):
-        got = text_of(op)
-        raise BadArgument(f"{where}: {what} belong to operation types, got {got}.", hint="use Sin, not sin or Sin().")
+        if hasattr(type(op), "_cells"):
+            hint = f"use the class {type(op).__name__}, not an instance."
+        else:
+            hint = "decorate it with @hx.effect." if isinstance(op, type) else "use the class Sin, not sin or Sin()."
+        raise BadArgument(f"{where}: {what} belong to operation types, got {text_of(op)}.", hint=hint)
