@@ -15,8 +15,8 @@ from typing import NamedTuple
 from handlax import errors
 
 IMPORTS = {
-    "hx": "import handlax as hx", "hnp": "from handlax import numpy as hnp", "lax": "from handlax import lax",
-    "np": "import numpy as np",
+    "np": "import numpy as np", "hx": "import handlax as hx", "lax": "from handlax import lax",
+    "hnp": "from handlax import numpy as hnp",
 }
 ABSTRACT = frozenset(("HandlaxError", "XlaError"))  # what is raised is a class below them
 

@@ -67,7 +67,7 @@ class HandlaxError(Exception):
 
     def __init__(self, what: str, *, hint: str | None = None):
         self.what = what if self.quotes else shortened(what, 1200)
-        self.where = self.place()
+        self.where = HandlaxError.place()
         self.hint = hint if hint is None or self.quotes else shortened(hint, 700)
         super().__init__(str(self))
 
