@@ -259,7 +259,7 @@ class ExecutionRefused(HandlaxError, RuntimeError):
     Traceback (most recent call last):
     handlax.errors.ExecutionRefused: <lambda>: nothing is executed under no_execution.
       at ...
-      hint: f.lower(x).compile().
+      hint: f.lower(x).compile() compiles it.
 
     Remedy: ask for the compiled program, and call it later.
 

@@ -73,8 +73,8 @@ MISTAKES = {
     "resume first without a kind": (
         lambda: asked(lambda resume, op: resume(1.0)), errors.BadCall, "takes (resume, op)", "hx.ctl(lambda resume"),
     "the shape in place of the key": (
-        lambda: random.normal((3,)), errors.NotAnArray, "random.normal: the first argument is a key, got tuple (3,).",
-        "random.key(seed) makes one; a shape comes after it."),
+        lambda: random.normal((3,)), errors.NotAnArray, "normal: key must be a number or an array, got tuple (3,).",
+        "random.key(seed) makes a key; a shape comes after it."),
     "a static array": (
         lambda: hx.jit(lambda x: x, static_argnums=0)(X), errors.BadStaticArgument, "got the array f32[3].",
         "leave it dynamic"),
