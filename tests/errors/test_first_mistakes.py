@@ -43,7 +43,7 @@ MISTAKES = {
         lambda: hnp.array([[1, 2], [3]]), errors.ShapeMismatch, "must have equal lengths", "hx.Ragged(data, lengths)"),
     "range of a traced value": (
         lambda: hx.jit(lambda n: [*range(n)])(3), errors.TracerIntegerConversionError, "depends on n",
-        "loop with lax.fori_loop"),
+        "loop by lax.fori_loop"),
     "argnums from 1": (
         lambda: hx.grad(lambda x, y: x * y, argnums=2)(1.0, 2.0), errors.BadArgument,
         "one of 2 positional arguments, counted from 0, got 2.", "by position"),
