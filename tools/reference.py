@@ -1,5 +1,7 @@
 """Write docs/reference/: the public names of every namespace, each with parameters and a sentence; the matrix of rules.
 
+And docs/errors/: a page for each class of errors.
+
     python tools/reference.py            write the pages
     python tools/reference.py --check    print which of them are out of date, and fail if there are any
 """
@@ -18,11 +20,12 @@ from types import GenericAlias, ModuleType
 from typing import Any, NewType
 
 import cache_table
+import error_pages
 import rules_matrix
 
 from handlax.extend import Column
 
-PAGES = Path(__file__).resolve().parent.parent / "docs" / "reference"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 NAMESPACES = (
     "handlax", "handlax.lax", "handlax.lax.linalg", "handlax.numpy", "handlax.numpy.linalg", "handlax.numpy.fft",
     "handlax.nn", "handlax.nn.initializers", "handlax.random", "handlax.random.keyless", "handlax.library",
@@ -207,7 +210,7 @@ def namespaces() -> dict[str, ModuleType]:
 
 
 def pages() -> dict[str, str]:
-    """File name -> text, for all of the reference."""
+    """Path within docs -> text, for all of the reference and the errors."""
     modules = namespaces()
     texts = {f"{name}.md": page(name, module) for name, module in modules.items()}
     texts["caches.md"] = cache_table.page()
@@ -216,26 +219,29 @@ def pages() -> dict[str, str]:
     index += [f"- [`{name}`]({name}.md): {sentence(module)}" for name, module in modules.items()]
     index += ["- [The matrix of rules](rules.md): which operation has a rule in which column, or why it has none."]
     index += [f"- [The layout]({_LAYOUT}): which folders there are, what lives in each and what it may import."]
-    index += ["- [Caches](caches.md): which there are, their bounds, and what they hold.", ""]
+    index += ["- [Caches](caches.md): which there are, their bounds, and what they hold."]
+    index += ["- [Errors](../errors/index.md): each class, with its cause and its remedy.", ""]
     texts["index.md"] = "\n".join(index)
-    return texts
+    folders = {"reference": texts, "errors": error_pages.pages(modules)}
+    return {f"{folder}/{name}": text for folder, files in folders.items() for name, text in files.items()}
 
 
 def main(arguments: list[str]) -> int:
     texts = pages()
-    there = {path.name: path.read_text() for path in PAGES.glob("*.md") if path.name != _LAYOUT}
+    files = [path for folder in ("reference", "errors") for path in (DOCS / folder).glob("*.md")]
+    there = {f"{path.parent.name}/{path.name}": path.read_text() for path in files if path.name != _LAYOUT}
     changed = sorted(name for name in texts.keys() | there.keys() if texts.get(name) != there.get(name))
     if "--check" in arguments:
         stale = f"out of date: {', '.join(changed)}; run python tools/reference.py"
-        print(f"docs/reference: {stale if changed else 'as the code says'}")
+        print(f"docs/reference, docs/errors: {stale if changed else 'as the code says'}")
         return 1 if changed else 0
-    PAGES.mkdir(parents=True, exist_ok=True)
     for name in changed:
+        (DOCS / name).parent.mkdir(parents=True, exist_ok=True)
         if name in texts:
-            (PAGES / name).write_text(texts[name])
+            (DOCS / name).write_text(texts[name])
         else:
-            (PAGES / name).unlink()
-    print(f"docs/reference: {len(changed)} pages written")
+            (DOCS / name).unlink()
+    print(f"docs/reference, docs/errors: {len(changed)} pages written")
     return 0
 
 

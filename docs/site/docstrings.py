@@ -16,7 +16,9 @@ from sphinx.application import Sphinx
 
 _FIELD = re.compile(r"([A-Z]\w+): (.+)")
 _SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Params):")
-_FIELDS = frozenset(("Shapes", "Dtypes", "Units", "Raises", "Returns", "Yields", "Source", "Sources", "Params"))
+_FIELDS = frozenset((
+    "Shapes", "Dtypes", "Units", "Raises", "Returns", "Yields", "Source", "Sources", "Params", "Remedy", "Elsewhere",
+))
 _LITERAL = re.compile(r"(``.+?``)")
 
 

@@ -1,4 +1,4 @@
-"""Sphinx extension: the navigation of the site is the lists of pages in ``index.md`` and ``reference/index.md``."""
+"""Sphinx extension: the navigation of the site is the pages that ``index.md`` and those of the folders list."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any
 from sphinx.application import Sphinx
 
 _SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
+_ERROR = re.compile(r"^\| \[`\w+`\]\((\w+)\.md\)", re.MULTILINE)
 _PAGE = re.compile(r"^- \[[^\]]*\]\(([\w/.-]+)\.md\)", re.MULTILINE)
 
 
 def add(app: Sphinx, name: str, source: list[str]) -> None:
-    """Add the trees of pages to the two pages that list them."""
+    """Add the trees of pages to the pages that list them."""
     if name == "index":
         for title, text in _SECTION.findall(source[0]):
             source[0] += tree([page for page in _PAGE.findall(text) if not page.startswith("..")], title)
     elif name == "reference/index":
         source[0] += tree(_PAGE.findall(source[0]))
+    elif name == "errors/index":
+        source[0] += tree(_ERROR.findall(source[0]))
 
 
 def tree(pages: list[str], caption: str = "") -> str:

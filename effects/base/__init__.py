@@ -1,1 +1,1 @@
-"""The handler stack, source locations, errors, settings, caches, immutability; imports nothing of the package."""
+"""The handler stack, source locations, errors, settings, caches, immutability; may import errors."""

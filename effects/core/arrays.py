@@ -330,7 +330,7 @@ class Box(OnNoDevice, Array):
         return self._unknown(
             TracerIntegerConversionError,
             "index: Python needs a known integer here",
-            "index with hx.numpy or lax.dynamic_slice, or make the argument static (static_argnums).",
+            "index by lax.dynamic_slice, loop by lax.fori_loop, or make the argument static (static_argnums).",
         )
 
     def _scalar(self, name: str) -> Any:
@@ -554,9 +554,8 @@ def perform(op: Any, *operands: Any) -> Any:
     """
     if not isinstance(op, Operation):
         shown = f"the class {op.__name__}" if isinstance(op, type) else type(op).__name__
-        raise BadCall(
-            f"perform: an operation is needed, got {shown}.", hint="perform(Op(field, ...), operand, ...)."
-        )
+        hint = "perform(Op(field, ...), operand, ...), of a class below @hx.effect or @hx.operation."
+        raise BadCall(f"perform: an operation is needed, got {shown}.", hint=hint)
     if op.scopes:
         return LaterLayers.perform_scoped(op, *operands)
     for x in operands:

@@ -139,7 +139,8 @@ class Operation(Parametrised, ImmutableObject):
                 _set_hash(self, hash((type(self), key)))
             except TypeError as error:
                 raise BadStaticArgument(
-                    f"{self.name}: fields must be hashable, got {self!r}.", hint="use tuples and frozen values."
+                    f"{self.name}: fields must be hashable, got {self!r}.",
+                    hint="use tuples and frozen values; an array is an operand instead of a field.",
                 ) from error
             _set_key(self, key)
         return key

@@ -128,6 +128,8 @@ def named(dtype_like: Any) -> Any:
         dtype_like = known_key_dtype(dtype_like) or dtype_like
         if not isinstance(dtype_like, (np.dtype, type, str, ExtendedDType)):
             hint = "NumPy reads None as float64; specify one." if dtype_like is None else "for example 'float32'."
+            if isinstance(dtype_like, int):
+                hint = "for example 'float32'; the sizes of a shape are one tuple, (2, 3)."
             raise DTypeMismatch(f"a dtype is needed, got {dtype_like!r}.", hint=hint)
     if isinstance(dtype_like, ExtendedDType):
         return dtype_like

@@ -7,7 +7,7 @@ from typing import Any, NewType
 import numpy as np
 
 from ..effects.base.config import current as settings
-from ..effects.base.errors import BadArgument, DTypeMismatch, IntegerOverflow, ShapeMismatch
+from ..effects.base.errors import BadArgument, DTypeMismatch, IntegerOverflow, NotAnArray, ShapeMismatch
 from ..effects.base.source_locations import warn_user
 from ..effects.core.arrays import Array, as_array, concrete
 from ..effects.operations.elementwise.conversion import convert
@@ -111,7 +111,11 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
 
 def typed(name: str, keys: Any) -> Any:
     """An array of keys: ``keys`` itself, or keys of the default generator from words ``uint32[..., n]``."""
-    keys = keys if isinstance(keys, Array) else as_array(keys)
+    try:
+        keys = keys if isinstance(keys, Array) else as_array(keys)
+    except NotAnArray as error:
+        hint = "random.key(seed) makes a key; a shape comes after it."
+        raise NotAnArray(error.what, hint=hint).moved(error.where) from None
     if is_extended(keys.type.dtype):
         return keys
     _check_legacy(name, keys)

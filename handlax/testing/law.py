@@ -32,7 +32,23 @@ def no_refusal(error: Exception) -> str | None:
 
 
 class Inapplicable(Exception):
-    """Raised by the check of a law that has nothing to compare in an example; its text says why."""
+    """Raised by the check of a law that has nothing to compare in an example; its text says why.
+
+    A comparison of nothing would hold, and say nothing. Checks of operations and handlers count such examples, and
+    report a law that had no other.
+
+    >>> from handlax.testing import OPERATION_LAWS
+    >>> derivative, = [law for law in OPERATION_LAWS if law.name == "finite_differences"]
+    >>> sin, = hx.make_program(lax.sin)(1.0).ops
+    >>> derivative.check(sin, [[np.array([np.inf])]])
+    Traceback (most recent call last):
+    handlax.testing.law.Inapplicable: no result has a difference quotient: it jumps, bends, is not finite, or is lost in
+    rounding
+
+    Remedy: give operands that the law is about.
+
+    >>> derivative.check(sin, [[np.array([1.0])]])
+    """
 
 
 def sources(law: Law, example: Example) -> str:
@@ -101,7 +117,39 @@ class Report:
 
 
 class LawFails(AssertionError):
-    """A law that fails: ``law.check(*example)`` raises again, unless the message says that it held."""
+    """A law that fails: ``law.check(*example)`` raises again, unless the message says that it held.
+
+    An operation, handler or transformation does not mean what one of its rules says. The message has the law, the
+    smallest example that was found, and what was computed and expected; ``law`` and ``example`` have both as values.
+
+    >>> from handlax.testing import OPERATION_LAWS, check_operation
+    >>> laws = [law for law in OPERATION_LAWS if law.name == "finite_differences"]
+    >>> @hx.operation
+    ... class Twice:
+    ...     def result_type(op, x):
+    ...         return x
+    ...     def evaluate(op, x):
+    ...         return 2 * x
+    ...     def jvp(op, primals, tangents):
+    ...         return hx.perform(op, *primals), 3 * tangents[0]
+    >>> report = check_operation(Twice(), operands=[[np.ones(1)]], laws=laws)
+    Traceback (most recent call last):
+    handlax.testing.law.LawFails: Twice(): it is not so that jvp gives the result, and the difference quotient of it.
+      Twice(): derivative by operand 0: 1 of 1 elements differ
+    ...
+
+    Remedy: correct the rule.
+
+    >>> @hx.operation
+    ... class Twice:
+    ...     def result_type(op, x):
+    ...         return x
+    ...     def evaluate(op, x):
+    ...         return 2 * x
+    ...     def jvp(op, primals, tangents):
+    ...         return hx.perform(op, *primals), 2 * tangents[0]
+    >>> report = check_operation(Twice(), operands=[[np.ones(1)]], laws=laws)
+    """
 
     def __init__(
         self, subject: str, law: Law, example: Example, error: BaseException, seed: int, show: Show = sources,

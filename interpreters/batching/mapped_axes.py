@@ -57,7 +57,7 @@ def dimension(where: str, axis: Any, x: Array) -> int | None:
         _need_int(where, axis)
     if not -rank <= axis < rank:
         raise BadArgument(
-            f"{where}: in_axes must name a dimension of the argument {x.type}, got {axis} for {rank} of them.",
+            f"{where}: in_axes must name a dimension of the argument {x.type}, whose rank is {rank}, got {axis}.",
             hint="use None for an argument that all lanes share." if rank == 0 else None,
         )
     return axis % rank

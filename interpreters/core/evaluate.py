@@ -134,7 +134,9 @@ def _evaluate(op: Operation, operands: tuple[Any, ...]) -> Any:
     """The results of any operation under any configuration; memoises its executor where it may."""
     settings = config.current()
     if settings.no_execution:
-        raise ExecutionRefused(f"{op.name}: nothing is executed under no_execution.", hint="jit(f).lower(x).compile().")
+        raise ExecutionRefused(
+            f"{op.name}: nothing is executed under no_execution.", hint="jit(f).lower(x).compile() compiles it."
+        )
     types = tuple([x.type for x in operands])
     key = types[0] if len(types) == 1 else types
     interpreted = op.bodied and settings.disable_jit

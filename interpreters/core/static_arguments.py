@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ...effects.base.errors import BadArgument, BadStaticArgument
 from ...effects.base.value_identity import bits
 from ...effects.base.wrapping import name_of
+from ...effects.core.arrays import Array
 
 Positions = int | Sequence[int] | None
 ArgumentNames = str | Iterable[str] | None
@@ -177,9 +178,9 @@ def _unhashable(
             hash(bits(value))
         except TypeError as error:
             called = position if isinstance(position, str) else names(position)
+            found = f"the array {value.type}" if isinstance(value, Array) else f"{type(value).__name__} ({error})"
             return BadStaticArgument(
-                f"jit: static argument {called!r} of {name_of(fun)} must be hashable, got {type(value).__name__} "
-                f"({error}).",
+                f"jit: static argument {called!r} of {name_of(fun)} must be hashable, got {found}.",
                 hint="pass a tuple or a frozen value, or leave it dynamic.",
             )
     return BadStaticArgument(f"jit: static arguments of {name_of(fun)} must be hashable.")

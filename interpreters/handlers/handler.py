@@ -248,8 +248,8 @@ def check_arity(op: Operation, clause: Any, types: Sequence[Any], stateful: bool
         first = "resume, " * resumes
         raise BadCall(
             f"{op.name}: the clause takes {inspect.signature(clause)}, it is called with ({', '.join(arguments)}).",
-            hint="a clause that takes the rest of the program as resume is hx.ctl(clause)."
-            if not resumes and next(iter(inspect.signature(clause).parameters), None) == "resume"
+            hint="a clause that takes the rest of the program is hx.ctl(lambda resume, op: ...), with resume first."
+            if not resumes and "resume" in inspect.signature(clause).parameters
             else f"a clause is ({first}op, *operands), and ({first}state, op, *operands) under hx.handle(h, state).",
         ) from None
 

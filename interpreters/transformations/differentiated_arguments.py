@@ -49,7 +49,7 @@ def _argnums(where: str, argnums: int | Sequence[int], count: int) -> tuple[int,
             raise BadCall(f"{where}: argnums is an integer or a tuple of them, got {argnums!r}.")
         if not -count <= n < count:
             raise BadArgument(
-                f"{where}: argnums must name positional arguments, got {n} for {count} of them.",
+                f"{where}: argnums must name one of {count} positional arguments, counted from 0, got {n}.",
                 hint="pass the argument by position; keyword arguments are not differentiated.",
             )
     return tuple(n % count for n in listed)

@@ -68,14 +68,19 @@ def tangent_of(where: str, t: ArrayType, dx: Any, cotangent: bool = False) -> An
         return None
     given, dx = dx, as_array(dx)
     if dx.type.shape != t.shape:
-        raise ShapeMismatch(f"{where}: a tangent has its primal's shape {t.shape}, got {dx.type.shape}.")
+        raise ShapeMismatch(f"{where}: {_owner(cotangent, 'shape')} {t.shape}, got {dx.type.shape}.")
     if dx.type.dtype != t.dtype:
         widest = np.float64 if dtypes.is_floating(t.dtype) else np.complex128
         same_kind = dtypes.is_complex(t.dtype) or not dtypes.is_complex(dx.type.dtype)
         if not (dx.type.weak and same_kind) and not (isinstance(given, np.ndarray) and given.dtype == widest):
-            raise DTypeMismatch(f"{where}: a tangent has its primal's dtype {t.dtype}, got {dx.type.dtype}.")
+            raise DTypeMismatch(f"{where}: {_owner(cotangent, 'dtype')} {t.dtype}, got {dx.type.dtype}.")
         dx = scalar(given, t.dtype) if is_number(given) else convert(dx, t.dtype)  # a number is rounded once
     return reveal(dx, t.cut)
+
+
+def _owner(cotangent: bool, what: str) -> str:
+    """What must have the ``what`` of what, for messages."""
+    return f"a cotangent has the {what} of its result," if cotangent else f"a tangent has its primal's {what}"
 
 
 def materialised(tangents: Sequence[Any], types: Sequence[ArrayType], given: Sequence[Any] = ()) -> Sequence[Any]:

@@ -18,7 +18,9 @@ def check_call(name: str, leaves: Sequence[Any], names: Callable[[int], str]) ->
     the host.
     """
     if current().no_execution:
-        raise ExecutionRefused(f"{name}: nothing is executed under no_execution.", hint="f.lower(x).compile().")
+        raise ExecutionRefused(
+            f"{name}: nothing is executed under no_execution.", hint="f.lower(x).compile() compiles it."
+        )
     for i, x in enumerate(leaves):
         if not isinstance(x, Array):
             check_transfer("host_to_device", f"{names(i)} of {name}, {type_of(x)}")

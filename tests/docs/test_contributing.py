@@ -67,7 +67,7 @@ def test_a_recipe_counts_its_files(name):
 
 
 def test_there_are_recipes():
-    assert len(RECIPES) == 7
+    assert len(RECIPES) == 8
 
 
 def test_a_recipe_for_another_tree_is_found(tmp_path):

@@ -13,6 +13,7 @@ MAX_FILES = 16          # __init__.py included, short modules that only re-expor
 # Each folder may import those before it in its layer, and the layers before its own. A folder stands after those
 # inside it. docs/explanation/architecture.md has the picture.
 LINE = (
+    "effects/errors",
     "effects/base",
     "effects/trees",
     "effects/types",

@@ -14,6 +14,11 @@ TESTED_ELSEWHERE: dict[str, tuple[tuple[str, ...], str]] = {
     # effects
     "effects/base/errors.py": (
         ("errors/test_any_mistake.py", "errors/test_control_flow.py"), "a class of errors is a mistake made"),
+    **{
+        f"effects/errors/{part}_errors.py": (
+            ("docs/test_error_pages.py", "docs/test_pages.py"), "the page of each class raises it, and its remedy not")
+        for part in ("argument", "effect", "execution", "shape", "storage", "tracing")
+    },
     "effects/core/varying.py": (
         ("interpreters/transformations/test_shard_map.py",), "cotangents of what the devices of a mesh share"),
     "effects/base/immutables.py": (

@@ -45,6 +45,9 @@ def canonical_axis(axis: Any, rank: int, name: str) -> int:
     except ConcretizationError:
         raise _traced(f"{name}: an axis must be known, got {axis.described}.") from None
     except (AttributeError, TypeError):
+        if isinstance(axis, Array):
+            hint = f"several arrays are one list, {name}([x, y])."
+            raise BadAxis(f"{name}: an axis must be an integer, got {axis.type}.", hint=hint) from None
         raise BadAxis(f"{name}: an axis must be an integer, got {axis!r}.") from None
     if not -rank <= index < rank:
         raise BadAxis(f"{name}: axis {index} is out of range for an array of rank {rank}.")
@@ -59,7 +62,8 @@ def _traced(message: str) -> TracerIntegerConversionError:
 
 def axes_listed(axes: Any) -> tuple[Any, ...]:
     """One axis, or any sequence or vector of them, as a tuple."""
-    return tuple(axes) if hasattr(axes, "__iter__") and getattr(axes, "shape", None) != () else (axes,)
+    several = hasattr(axes, "__iter__") and not isinstance(axes, str) and getattr(axes, "shape", None) != ()
+    return tuple(axes) if several else (axes,)
 
 
 def canonical_axes(axes: Any, rank: int, name: str) -> tuple[int, ...]:

@@ -19,7 +19,26 @@ __all__ = ["CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError", "S
 
 
 class SparseEfficiencyError(BadArgument):
-    """A layout that would store many zeros."""
+    """A layout that would store many zeros.
+
+    A sparse dimension of several elements is to become a batch or dense one, along which every place is stored.
+
+    >>> from handlax.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(hnp.eye(2))
+    >>> sparse.bcoo_update_layout(x, n_batch=1)
+    Traceback (most recent call last):
+    handlax.experimental.sparse.sparse_array.SparseEfficiencyError: bcoo_update_layout: BCOO(float32[2, 2], nse=2) with
+      n_batch=1 and n_dense=0 stores many zeros.
+      at ...
+      hint: on_inefficient='warn' or None stores them.
+
+    Remedy: keep the dimension sparse, or say that the zeros are meant.
+
+    >>> sparse.bcoo_update_layout(x, n_batch=1, on_inefficient=None)
+    BCOO(float32[2, 2], nse=2, n_batch=1)
+    """
+
+    page = "help(hx.experimental.sparse.SparseEfficiencyError) explains it."
 
 
 class SparseEfficiencyWarning(UserWarning):

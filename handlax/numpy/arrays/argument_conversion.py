@@ -155,9 +155,7 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
 def no_out(out: Any, name: str) -> None:
     """Raise NotProvided if ``out`` is given: arrays are immutable."""
     if out is not None:
-        raise NotProvided(
-            f"{name}: arrays are immutable, so there is no out=, got {type(out).__name__}.", hint="use the result."
-        )
+        raise NotProvided(f"{name}: arrays are immutable, so there is no out=.", hint="use the result.")
 
 
 def rows_of(x: Any, axis: Any, name: str, one: bool = False) -> tuple[Any, int]:

@@ -197,7 +197,10 @@ def _numpy(items: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     except OverflowError as error:
         raise IntegerOverflow(f"array: every integer must fit its dtype {dtype}, got {error}.") from None
     except ValueError as error:
-        raise ShapeMismatch(f"array: nested lists must have equal lengths ({error}).") from None
+        raise ShapeMismatch(
+            f"array: nested lists must have equal lengths ({error}).",
+            hint="pad the shorter ones, or keep all elements in one vector: hx.Ragged(data, lengths).",
+        ) from None
 
 
 def _of_numbers(items: Sequence[Any], dtype: Any, any_leaf: bool) -> np.ndarray[Any, Any]:

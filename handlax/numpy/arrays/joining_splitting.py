@@ -80,7 +80,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     if not rank:
         found = ", ".join(str(x.type) for x in xs) if whole is None else f"the elements of {whole.type}"
         raise ShapeMismatch(
-            f"concatenate: arrays must have at least rank 1, got {found}.", hint="stack puts scalars into an array."
+            f"concatenate: arrays must have at least rank 1, got {found}.",
+            hint="the arrays are one list, concatenate([x, y]); stack puts scalars into an array.",
         )
     axis = axis if axis.__class__ is int and 0 <= axis < rank else canonical_axis(axis, rank, "concatenate")
     if whole is None:

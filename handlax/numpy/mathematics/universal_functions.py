@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...effects.base.errors import BadArgument, BadIndex
+from ...effects.base.errors import BadArgument, BadIndex, NotProvided
 from ...effects.base.stack import current
 from ...effects.base.wrapping import renamed
 from ...effects.control.loops import scan
@@ -68,8 +68,9 @@ class ufunc:
 
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
-            raise BadArgument(
-                f"{self.__name__}: arrays are immutable, so there are no out= and where=.", hint="use hx.numpy.where."
+            raise NotProvided(
+                f"{self.__name__}: arrays are immutable, so there are no out= and where=.",
+                hint="use the result." if where is None else "hx.numpy.where(condition, result, x) keeps those of x.",
             )
         return self.function(*args)
 

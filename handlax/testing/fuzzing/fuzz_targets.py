@@ -42,7 +42,21 @@ class Target(NamedTuple):
 
 
 class OverTime(BaseException):
-    """An input takes longer than it may. No ``Exception``, which what is tested could catch."""
+    """An input takes longer than it may.
+
+    It is no ``Exception``, which the function that is fuzzed could catch.
+
+    >>> from time import sleep
+    >>> from handlax.testing.fuzzing import Target, check_input
+    >>> check_input(Target("sleep", lambda data: sleep(10 * len(data)), seconds=0.1), b"four")
+    Traceback (most recent call last):
+    handlax.testing.fuzzing.fuzz_targets.OverTime: 0.1 s
+
+    Remedy: bound the work by the length of the input, or give the target more ``seconds``.
+
+    >>> check_input(Target("sleep", lambda data: sleep(0.001 * len(data)), seconds=10.0), b"four")
+    'a result'
+    """
 
 
 class TimeLimit:

@@ -207,7 +207,7 @@ def test_of_two_logs_of_one_name_none_is_lost():
 def test_a_complex_tangent_of_a_real_value_is_refused(call, given):
     np.testing.assert_allclose(call(hnp.array(0.3j), given), np.cos(0.3j) * np.asarray(given), rtol=1e-6)
     if np.iscomplexobj(given):
-        with pytest.raises(errors.DTypeMismatch, match="a tangent has its primal's dtype float32, got complex64"):
+        with pytest.raises(errors.DTypeMismatch, match=r"a (co)?tangent has .* float32, got complex64"):
             call(0.3, given)
     else:
         np.testing.assert_allclose(call(0.3, given), np.cos(0.3) * given, rtol=1e-6)

@@ -141,7 +141,7 @@ def test_devices_of_a_mesh_are_crossed_as_lanes(tracks):
 
 def test_errors_of_lanes_are_listed():
     error, _ = hx.vmap(checkify.checkify(positive))(hnp.float32([1.0, -2.0, -3.0]))
-    first, _, second, _ = error.get().splitlines()
+    first, _, _, second, _, _ = error.get().splitlines()
     assert first == "in lane 1: x must be positive, got -2.0." and second.startswith("in lane 2: ")
     with pytest.raises(checkify.JaxRuntimeError, match="in lane 2"):
         error.throw()

@@ -1,0 +1,104 @@
+"""What beginners write: the message names what they wrote, and its hint says what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+import handlax as hx
+from handlax import errors, lax, random
+from handlax import numpy as hnp
+
+X = hnp.ones(3)
+
+
+@hx.effect
+class Ask:
+    def result_type(op):
+        return hx.ArrayType((), hnp.float32)
+
+
+@hx.effect
+class Draw:
+    n: int
+
+    def result_type(op):
+        return hx.ArrayType((), hnp.int32)
+
+
+class Plain:
+    pass
+
+
+def asked(clause):
+    return hx.handle(hx.handler({Ask: clause}))(lambda: hx.perform(Ask()))()
+
+
+# the mistake: (its class, what the first line says, what the hint says)
+MISTAKES = {
+    "sizes of a shape as arguments": (
+        lambda: hnp.zeros(2, 3), errors.DTypeMismatch, "a dtype is needed, got 3.", "one tuple, (2, 3)"),
+    "arrays as arguments of concatenate": (
+        lambda: hnp.concatenate(X, X), errors.ShapeMismatch, "the elements of f32[3]", "one list, concatenate([x, y])"),
+    "rows of different lengths": (
+        lambda: hnp.array([[1, 2], [3]]), errors.ShapeMismatch, "must have equal lengths", "hx.Ragged(data, lengths)"),
+    "range of a traced value": (
+        lambda: hx.jit(lambda n: [*range(n)])(3), errors.TracerIntegerConversionError, "depends on n",
+        "loop by lax.fori_loop"),
+    "argnums from 1": (
+        lambda: hx.grad(lambda x, y: x * y, argnums=2)(1.0, 2.0), errors.BadArgument,
+        "one of 2 positional arguments, counted from 0, got 2.", "by position"),
+    "vmap of a number": (
+        lambda: hx.vmap(lambda x, y: x + y)(X, 1.0), errors.BadArgument, "f32[]~, whose rank is 0, got 0.",
+        "use None for an argument that all lanes share"),
+    "an axis that is not there": (
+        lambda: hx.vmap(lambda x: x, in_axes=1)(X), errors.BadArgument, "f32[3], whose rank is 1, got 1.",
+        "help(hx.errors.BadArgument)"),
+    "a clause for an instance": (
+        lambda: hx.handler({Ask(): lambda op: 1.0}), errors.BadArgument, "got Ask().",
+        "the class Ask, not an instance."),
+    "a clause for a function": (
+        lambda: hx.handler({lax.sin: lambda op, x: x}), errors.BadArgument, "sin", "the class Sin, not sin or Sin()."),
+    "a clause for a class that is no operation": (
+        lambda: hx.handler({Plain: lambda op: 1.0}), errors.BadArgument, "Plain'>", "decorate it with @hx.effect."),
+    "an instance of a class that is no operation": (
+        lambda: hx.perform(Plain()), errors.BadCall, "got Plain.", "@hx.effect"),
+    "a traced value as a field": (
+        lambda: hx.jit(lambda n: hx.perform(Draw(n)))(3), errors.BadStaticArgument, "Draw(n=Box",
+        "an array is an operand instead of a field"),
+    "arrays as arguments of stack": (
+        lambda: hnp.stack(X, X), errors.BadAxis, "stack: an axis must be an integer, got f32[3].", "stack([x, y])"),
+    "resume without a kind": (
+        lambda: asked(lambda op, resume: resume(1.0)), errors.BadCall, "takes (op, resume)",
+        "hx.ctl(lambda resume, op: ...), with resume first."),
+    "resume first without a kind": (
+        lambda: asked(lambda resume, op: resume(1.0)), errors.BadCall, "takes (resume, op)", "hx.ctl(lambda resume"),
+    "the shape in place of the key": (
+        lambda: random.normal((3,)), errors.NotAnArray, "normal: key must be a number or an array, got tuple (3,).",
+        "random.key(seed) makes a key; a shape comes after it."),
+    "a static array": (
+        lambda: hx.jit(lambda x: x, static_argnums=0)(X), errors.BadStaticArgument, "got the array f32[3].",
+        "leave it dynamic"),
+    "an axis by name": (
+        lambda: hnp.sum(X, axis="rows"), errors.BadAxis, "must be an integer, got 'rows'.", "BadAxis"),
+    "axes by names": (
+        lambda: hnp.sum(X, axis=("rows",)), errors.BadAxis, "must be an integer, got 'rows'.", "BadAxis"),
+    "a cotangent of another shape": (
+        lambda: hx.vjp(lambda x: x * 2, 1.0)[1](X), errors.ShapeMismatch,
+        "a cotangent has the shape of its result, (), got (3,).", "ShapeMismatch"),
+    "a cotangent of another dtype": (
+        lambda: hx.vjp(lambda x: x * 2, 1.0)[1](hnp.int32(1)), errors.DTypeMismatch,
+        "a cotangent has the dtype of its result, float32, got int32.", "DTypeMismatch"),
+    "out=": (lambda: hnp.add(X, 1.0, out=X), errors.NotProvided, "immutable", "use the result."),
+    "out= of a reduction": (lambda: hnp.sum(X, out=X), errors.NotProvided, "there is no out=.", "use the result."),
+    "where= of a ufunc": (
+        lambda: hnp.add(X, 1.0, where=X > 0), errors.NotProvided, "immutable", "hx.numpy.where(condition, result, x)"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_first_mistake_is_told_with_its_remedy(name):
+    mistake, kind, said, hint = MISTAKES[name]
+    with pytest.raises(kind) as caught:
+        mistake()
+    what, _, last = str(caught.value).split("\n")
+    assert type(caught.value) is kind and said in what and hint in last
