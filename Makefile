@@ -25,18 +25,22 @@ LIBRARIES := $(VENV)-libraries
 EFFECTS := $(VENV)-effects
 GPU := $(VENV)-gpu
 ORYX := $(VENV)-oryx
+LOWEST := $(VENV)-lowest
 
 DOCS := $(VENV)-docs
 RELEASE := $(VENV)-release
 SITE ?= build/site
 
-.PHONY: help test sweep mutants branches check docs fuzz demo bench peer gpu libraries effects release clean
+.PHONY: help test lowest sweep mutants branches check docs fuzz demo bench peer gpu libraries effects release clean
 
 help:          ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
 test: $(DEV)/ready          ## all tests, doctests and examples of the documentation, on CPU, but those of `make check`
 	$(DEV)/bin/pytest --ignore tests/typing -n $(JOBS) --durations=10 $(ARGS)
+
+lowest: $(LOWEST)/ready          ## the same, with the lowest versions of the packages that pyproject.toml allows (Python 3.11)
+	$(LOWEST)/bin/pytest --ignore tests/typing -n $(JOBS) --durations=10 $(ARGS)
 
 sweep: $(DEV)/ready          ## the long comparisons with oracles, over special values and random programs
 	HANDLAX_DISABLE_MOST_OPTIMIZATIONS=0 $(DEV)/bin/pytest -m sweep -n $(JOBS) --durations=10 $(ARGS)
@@ -98,6 +102,8 @@ clean:          ## remove environments, caches and builds
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(DEV)/ready: EXTRAS := test,check
+$(LOWEST)/ready: EXTRAS := test
+$(LOWEST)/ready: PINS = $$($(PYTHON) tools/lowest_versions.py)
 $(PEER)/ready: EXTRAS := test,peer
 $(BENCH)/ready: EXTRAS := bench
 $(GPU)/ready: EXTRAS := test,bench,gpu
@@ -125,5 +131,5 @@ $(VENV)-%/ready: pyproject.toml
 	@echo "making $(@D) with $(PYTHON) (once)"
 	@rm -f $@
 	@test -x $(@D)/bin/pip || $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]' $(PINS)
 	@touch $@

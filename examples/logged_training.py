@@ -17,6 +17,7 @@ from sklearn.datasets import load_digits
 import handlax as hx
 from handlax import lax, nn, random
 from handlax import numpy as hnp
+from handlax.random import keyless
 
 SIZES = (64, 32, 10)
 BATCH = 64
@@ -35,29 +36,12 @@ class Metric:
         return None
 
 
-@hx.effect(vmap="per_lane")
-class NewKey:
-    """Request a new random key."""
-
-    def result_type(op):
-        return random.key(0).type
-
-
 def metric(label: str, value: Any) -> None:
     hx.perform(Metric(label), value)
 
 
-# a log of dictionaries; loops stack its entries
+# a log of dictionaries, in which no label occurs twice; loops stack its entries
 logging = hx.handler({Metric: lambda log, op, x: ((*log, {op.label: x}), None)}, moves=hx.append)
-
-
-def drawing(key: Any, op: NewKey) -> tuple[Any, Any]:
-    following, drawn = random.split(key)
-    return following, drawn
-
-
-# a key; loops carry it, and each lane of a vmap would get a key of its own
-keys = hx.handler({NewKey: drawing}, moves=hx.split(random.split))
 
 
 def initial(key: Any) -> Params:
@@ -85,7 +69,7 @@ def loss(params: Params, x: Any, y: Any) -> Any:
 
 def step(params: Params, x: Any, y: Any, rate: float, number: Any) -> Params:
     """One step of gradient descent on a random batch."""
-    rows = random.choice(hx.perform(NewKey()), len(y), (BATCH,))
+    rows = random.choice(keyless.fresh_key(), len(y), (BATCH,))
     value, gradient = hx.value_and_grad(loss)(params, x[rows], y[rows])
     hx.check(value < 10.0, "step {}: the loss is {}", number, value)
     hx.debug.tick()
@@ -100,9 +84,8 @@ def train(params: Params, x: Any, y: Any, rate: float) -> Params:
 def observed(params: Params, x: Any, y: Any, rate: float) -> Any:
     """``train`` with all its effects handled; returns the failure, the metrics and the parameters."""
     shown = hx.debug.progress(STEPS, label=f"rate {rate}")(train)
-    error, (log, (_, trained)) = hx.checkify(hx.handle(logging, ())(hx.handle(keys, random.key(1))(shown)))(
-        params, x, y, rate
-    )
+    handled = hx.handle(logging, ())(keyless.seed(shown, random.key(1)))
+    error, (log, trained) = hx.checkify(handled)(params, x, y, rate)
     return error, {name: values for entry in log for name, values in entry.items()}, trained
 
 

@@ -18,8 +18,10 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import lowest_versions
 
 ROOT = Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "build" / "release"
@@ -32,13 +34,9 @@ class NotReady(Exception):
     """The tree cannot be released as it is."""
 
 
-def settings() -> dict[str, object]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-
-
 def said_versions() -> dict[str, str]:
     """Every place that says a version, and the version."""
-    found = {"pyproject.toml": str(settings()["version"])}
+    found = {"pyproject.toml": tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]}
     for name, pattern in (
         ("handlax/__init__.py", r'^__version__ = "(.+)"'), ("CITATION.cff", r"^version: (.+)"),
         ("CHANGELOG.md", r"^## \[(?!Unreleased)([^\]]+)\]"),
@@ -82,13 +80,6 @@ def interpreters(asked: Sequence[str]) -> list[str]:
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables without those of Python, such as PYTHONPATH, by which the tree might be tried for the archive."""
     return {name: value for name, value in variables.items() if not name.startswith("PYTHON")}
-
-
-def lowest(requirements: Sequence[str]) -> Iterator[str]:
-    """The lowest version of each requirement."""
-    for requirement in requirements:
-        name, _, version = requirement.partition(">=")
-        yield f"{name}=={version.partition(',')[0]}"
 
 
 def command(*words: object, **options: object) -> None:
@@ -140,7 +131,7 @@ def main(arguments: Sequence[str]) -> int:
             for python in pythons:
                 for archive in made:
                     try_out(python, archive, version)
-            try_out(PYTHON_OF_LOWEST, made[0], version, [*lowest(settings()["dependencies"])])  # type: ignore[arg-type]
+            try_out(PYTHON_OF_LOWEST, made[0], version, lowest_versions.pins())
             publish(made, text)
     except NotReady as reason:
         print(f"release: {reason}", file=sys.stderr)

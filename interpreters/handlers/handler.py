@@ -245,12 +245,17 @@ def check_arity(op: Operation, clause: Any, types: Sequence[Any], stateful: bool
     clause = clause.f if isinstance(clause, ClauseKind) else clause
     arguments = (*["resume"] * resumes, *["state"] * stateful, *operands)
     if not _takes(clause, arguments):
+        otherwise = (*["resume"] * resumes, *["state"] * (not stateful), *operands)
         first = "resume, " * resumes
+        if not resumes and "resume" in inspect.signature(clause).parameters:
+            hint = "a clause that takes the rest of the program is hx.ctl(lambda resume, op: ...), with resume first."
+        elif _takes(clause, otherwise):
+            hint = f"this clause has {'no' if stateful else 'a'} state: hx.handle(h{', state' * (not stateful)})(f)."
+        else:
+            hint = f"a clause is ({first}op, *operands), and ({first}state, op, *operands) under hx.handle(h, state)."
         raise BadCall(
             f"{op.name}: the clause takes {inspect.signature(clause)}, it is called with ({', '.join(arguments)}).",
-            hint="a clause that takes the rest of the program is hx.ctl(lambda resume, op: ...), with resume first."
-            if not resumes and "resume" in inspect.signature(clause).parameters
-            else f"a clause is ({first}op, *operands), and ({first}state, op, *operands) under hx.handle(h, state).",
+            hint=hint,
         ) from None
 
 

@@ -56,7 +56,7 @@ def test_the_tree_is_not_tried_in_place_of_the_archive(release):
 
 
 def test_the_lowest_versions_are_those_of_the_requirements(release):
-    assert [*release.lowest(["numpy>=2.0", "jaxlib>=0.10.2,<0.13"])] == ["numpy==2.0", "jaxlib==0.10.2"]
+    assert [*release.lowest_versions.lowest(["numpy>=2.0", "jaxlib>=0.10.2,<0.13"])] == ["numpy==2.0", "jaxlib==0.10.2"]
 
 
 def test_what_was_tried_takes_the_place_of_what_was_there(release, tmp_path, monkeypatch):

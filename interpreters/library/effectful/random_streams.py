@@ -71,7 +71,7 @@ class Keyed(Operation):
 @effect(vmap="per_lane", diff="stop")
 class FreshKey(Keyed):
     path: tuple[str, ...]
-    remedy = "give the program a key: seed(f, key)(x)."
+    remedy = "give the program a key: handlax.random.keyless.seed(f, key)(x)."
 
     def result_type(op):
         return array_type((), KEY)

@@ -132,7 +132,7 @@ def test_a_device_that_is_not_there_a_deleted_array_keys_and_narrow_integers_are
     x = hnp.asarray(X)
     assert opened(x.__dlpack__(dl_device=(1, 0)))[2].device_type == 1
     for dtype in ("float32", "bfloat16"):
-        with pytest.raises(BufferError):
+        with pytest.raises((BufferError, ValueError)):  # of NumPy 2.3, whose error it is for float32
             x.astype(dtype).__dlpack__(dl_device=(2, 0), max_version=(1, 0))
     with pytest.raises(BufferError, match="int4"):
         x.astype(ml_dtypes.int4).__dlpack__()
