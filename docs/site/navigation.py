@@ -8,7 +8,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 _SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
-_PAGE = re.compile(r"^- \[[^\]]*\]\(([\w/.-]+)\.md\)", re.MULTILINE)
+_PAGE = re.compile(r"^- \[[^\]]*\]\(([\w/.-]+)\.(?:md|ipynb)\)", re.MULTILINE)
 
 
 def add(app: Sphinx, name: str, source: list[str]) -> None:
