@@ -16,6 +16,7 @@ release = version = handlax.__version__
 extensions = [
     "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx_copybutton",
     "reference_pages", "docstrings", "navigation", "repository_links", "glossary_links", "mathml",
+    "notebook_pages",
 ]
 exclude_patterns = ["array-api-skips.txt", "site"]
 suppress_warnings = ["ref.python"]          # short names of types that several classes have as fields

@@ -158,7 +158,9 @@ _Later.assembled = lambda sharding, x: _assembled().make_array_from_process_loca
 _Later.own_part = lambda sharding, x: _assembled().own_part(sharding, x)
 _Later.log = lambda value, name: _harvest().log(value, name)
 _Later.collect_logs = lambda pull: _harvest().collect_logs(pull)
-_Later.page = lambda program: _late_module(f"{__name__}.interpreters.inspection.draw").page_of(program)
+_pages = lambda: _late_module(f"{__name__}.lowering.notebook.pages")
+_Later.page = lambda x: _pages().page(x)
+_Later.treescope_node = lambda x, path: _pages().treescope_node(x, path)
 _RAGGED.load = lambda: [
     _late_module(f"{__name__}.interpreters.ragged.{part}_rules")
     for part in ("indexing", "loop", "mixing", "part", "random", "row")

@@ -5,6 +5,7 @@ Every relative link leads to a file, and to a heading where it names one; every 
 """
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -73,8 +74,16 @@ def block_mistakes(blocks: list[tuple[str, int, str]]) -> Iterator[str]:
                 yield f"line {line + (error.lineno or 0)}: {error.msg}"
 
 
+def text_of(page: Path) -> str:
+    """Give the text of a page; of a notebook, that of its cells of Markdown."""
+    if page.suffix != ".ipynb":
+        return page.read_text()
+    cells = json.loads(page.read_text())["cells"]
+    return "\n\n".join(["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"])
+
+
 def page_mistakes(page: Path) -> Iterator[str]:
-    prose, blocks, closed = split_fences(page.read_text())
+    prose, blocks, closed = split_fences(text_of(page))
     titles = [line for line in headings(prose) if line.startswith("# ")]
     if len(titles) != 1:
         yield f"must have one title, has {len(titles)}"
@@ -89,16 +98,16 @@ def unreached(pages: list[Path]) -> set[Path]:
     waiting, seen = [DOCS / "index.md"], set()
     while waiting:
         page = waiting.pop()
-        if page in seen or page.suffix != ".md" or not page.exists():
+        if page in seen or page.suffix not in (".md", ".ipynb") or not page.exists():
             continue
         seen.add(page)
-        prose = split_fences(page.read_text())[0]
+        prose = split_fences(text_of(page))[0]
         waiting += [(page.parent / target.partition("#")[0]).resolve() for target in links(prose)]
     return {page for page in pages if page.is_relative_to(DOCS)} - seen
 
 
 def main() -> int:
-    pages = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+    pages = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted(DOCS.rglob("*.ipynb"))]
     mistakes = [f"{page.relative_to(ROOT)}: {mistake}" for page in pages for mistake in page_mistakes(page)]
     mistakes += [f"{page.relative_to(ROOT)}: not reached from docs/index.md" for page in sorted(unreached(pages))]
     print("\n".join(mistakes) if mistakes else f"{len(pages)} pages, every link leads somewhere")

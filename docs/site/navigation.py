@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 
 _SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
 _ERROR = re.compile(r"^\| \[`\w+`\]\((\w+)\.md\)", re.MULTILINE)
-_PAGE = re.compile(r"^- \[[^\]]*\]\(([\w/.-]+)\.md\)", re.MULTILINE)
+_PAGE = re.compile(r"^- \[[^\]]*\]\(([\w/.-]+)\.(?:md|ipynb)\)", re.MULTILINE)
 
 
 def add(app: Sphinx, name: str, source: list[str]) -> None:

@@ -1,9 +1,12 @@
-"""``LaterLayers``: what a layer asks of one that is imported after it."""
+"""``LaterLayers``: what a layer asks of one that is imported after it; ``displayed``: classes that have pages there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
+
+Displayed = TypeVar("Displayed", bound=type)
 
 
 class LaterLayers:
@@ -81,4 +84,18 @@ class LaterLayers:
     """The function that gives the results of a pullback, and what its backward rules logged."""
 
     page: Callable[[Any], str]
-    """A program as HTML, for notebooks."""
+    """A value of a ``displayed`` class as HTML, for notebooks."""
+
+    treescope_node: Callable[[Any, str | None], Any]
+    """``(x, path)``: such a value as a node of treescope's trees."""
+
+
+def displayed(kind: Displayed) -> Displayed:
+    """Decorator: notebooks show instances as HTML, ``x._repr_html_()``, and treescope shows them as nodes of its trees.
+
+    The pages are written in the last layer, which is loaded when the first value is shown.
+    """
+    # a property, since treescope adds a box to what has a method of this name, beside its own pictures of arrays
+    kind._repr_html_ = property(lambda x: partial(LaterLayers.page, x))  # type: ignore[attr-defined]
+    kind.__treescope_repr__ = lambda x, path, render: LaterLayers.treescope_node(x, path)  # type: ignore[attr-defined]
+    return kind

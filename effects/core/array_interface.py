@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from ..base.errors import RankMismatch
-from ..base.later_layers import LaterLayers
+from ..base.later_layers import LaterLayers, displayed
 from ..base.stack import Run
 from ..types.array_type import ArrayType
 from ..types.lengths import read
@@ -24,6 +24,7 @@ else:
     _Base = object
 
 
+@displayed
 class Array(_Base):
     """A value with a type (shape, dtype, weakness). ``run``: the run that owns it, if it is a box; None if concrete."""
 

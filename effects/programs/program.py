@@ -21,7 +21,7 @@ from ..base.caches import AttachedCache, Part
 from ..base.deep_calls import on_deep_stack
 from ..base.errors import BadArgument
 from ..base.immutables import OwnCopy, setter
-from ..base.later_layers import LaterLayers
+from ..base.later_layers import displayed
 from ..base.lazy_module import LazyModule
 from ..base.source_locations import NOWHERE, Site, Sites, is_ours, starts_path
 from ..base.stack import current
@@ -47,6 +47,7 @@ Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
 
+@displayed
 class Program(Equations, OwnCopy, Sized):
     """A recorded computation: ``(in_types) -> out_types ! effects``. Immutable, hashable, picklable.
 
@@ -286,10 +287,6 @@ class Program(Equations, OwnCopy, Sized):
         return program_text(self)
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """An HTML page for notebooks, in which sub-programs can be folded."""
-        return LaterLayers.page(self)
 
     def pretty_print(
         self, *, source_info: bool = False, print_shapes: bool = True, custom_pp_eqn_rules: bool = True,

@@ -18,7 +18,7 @@ from ..base.caches import process_lock
 from ..base.errors import BadArgument, ShapeMismatch, as_tuple
 from ..base.frozen_values import Value
 from ..base.immutables import KeyedObject
-from ..base.later_layers import LaterLayers
+from ..base.later_layers import LaterLayers, displayed
 from ..base.wrapping import context_variable
 from .devices import MeshDevice, devices_of_numbers, is_addressable
 
@@ -51,6 +51,7 @@ class AbstractDevice(Value):
         return shown if self.platform is None else f"{shown}, platform={self.platform}"
 
 
+@displayed
 class MeshAxes(KeyedObject):
     """The base of ``Mesh`` and ``AbstractMesh``: axes with sizes, names and types."""
 

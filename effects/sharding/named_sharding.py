@@ -12,7 +12,7 @@ import numpy as np
 from ..base.caches import cached
 from ..base.errors import BadArgument, DeviceMismatch, ShapeMismatch, as_tuple
 from ..base.immutables import KeyedObject
-from ..base.later_layers import LaterLayers
+from ..base.later_layers import LaterLayers, displayed
 from ..types.array_type import Shape, Space
 from ..types.extent import as_size
 from .devices import (
@@ -46,6 +46,7 @@ class Tiles(NamedTuple):
     of_device: tuple[int, ...]
 
 
+@displayed
 class Sharding(KeyedObject):
     """Which shard of an array each device holds. Immutable and hashable; the subclasses in this module are all there
     are.

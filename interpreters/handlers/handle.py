@@ -17,6 +17,7 @@ from ...effects.base import config
 from ...effects.base.deep_calls import on_deep_stack
 from ...effects.base.errors import BadArgument, BadCall, CannotCross, shortened
 from ...effects.base.immutables import OwnCopy
+from ...effects.base.later_layers import displayed
 from ...effects.base.source_locations import user_site
 from ...effects.base.stack import BASE, STACK, Run, grounded, installed, push, runs
 from ...effects.base.tracebacks import unnamed_boundary
@@ -109,6 +110,7 @@ class Composable(OwnCopy):
         return compose(outer, self) if callable(outer) else NotImplemented
 
 
+@displayed
 class Installation(Composable):
     """A handler with its initial state: call it on a function, ``handle(h)(f)``, or enter it as a ``with`` block.
 
@@ -251,6 +253,7 @@ def handle(handler: Handler, state: Any = NO_STATE, *, unroll: bool = False) -> 
     return Installation(handler, state, unroll)
 
 
+@displayed
 class Composition(Composable):
     """Installations and transformations around each other, outermost first: ``compose(a, b)(f) == a(b(f))``.
 
@@ -329,6 +332,7 @@ def compose(*members: Any) -> Composable:
     return flat[0] if len(flat) == 1 and isinstance(flat[0], Installation) else Composition(tuple(flat))
 
 
+@displayed
 class Handlers(tuple[str, ...]):
     """The labels of the handlers in force, innermost first; printed one per line."""
 

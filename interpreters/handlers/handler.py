@@ -17,6 +17,7 @@ from pyrsistent import PMap, pmap
 
 from ...effects.base.errors import BadArgument, BadCall, need_operation_type, text_of
 from ...effects.base.immutables import ImmutableObject
+from ...effects.base.later_layers import displayed
 from ...effects.core.operation import Operation
 from .state_movements import Movement, carry, tally
 
@@ -109,6 +110,7 @@ def every(op: Operation) -> bool:
     return True
 
 
+@displayed
 class Handler(ImmutableObject):
     """Clauses by operation type, a default clause, and a function of the result.
 

@@ -9,17 +9,17 @@ from typing import Any
 
 from ...effects.base.errors import BadArgument, need_function
 from ...effects.base.immutables import ImmutableObject
+from ...effects.base.later_layers import displayed
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import wraps
 from ...effects.programs.program import Program
 from ..transformations.make_program import trace
-from .html import document, fragment
+from .html import document
 from .outline import Outline, bytes_text, outlines
 from .svg import svg_text
 
-SHOWN = 1000  # at most so many equations are shown in a notebook
 
-
+@displayed
 class Drawing(ImmutableObject):
     """A program as a picture. A value: equal to the drawing of an equal program.
 
@@ -43,9 +43,6 @@ class Drawing(ImmutableObject):
     def html(self) -> str:
         """A self-contained HTML document: sub-programs fold, operands link to the equation that computes them."""
         return document(self._outlines)
-
-    def _repr_html_(self) -> str:
-        return fragment(self._outlines, SHOWN)
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -96,8 +93,3 @@ def draw(fun: Program | Callable[..., Any]) -> Any:
         return Drawing(trace(fun, args, kwargs, label="draw").program)
 
     return drawn
-
-
-def page_of(program: Program) -> str:
-    """The HTML that a notebook displays for a program."""
-    return fragment(outlines(program), SHOWN)

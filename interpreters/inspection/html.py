@@ -14,17 +14,18 @@ from .svg import STYLE as SVG_STYLE
 
 POINTS = 400  # bars of a memory figure; of a longer program each bar is the maximum over a group of equations
 
+# Mixed with the colour of the surrounding text, so that a page is readable in the theme of any notebook or site
 STYLE = r"""
-.hx-page { --ink: #1c2733; --soft: #5d6b7a; --line: #d5dce3; --paper: #ffffff; --mark: #fff3c4; --link: #0b5394;
-  --bar: #9dbce0; --peak: #d1495b; --effect: #8a5a00;
-  color: var(--ink); background: var(--paper); font: 13px/1.55 ui-monospace, Menlo, Consolas, monospace;
-  padding: 12px 16px; color-scheme: light dark; text-align: left; }
-@media (prefers-color-scheme: dark) { .hx-page { --ink: #e3e9ef; --soft: #98a6b5; --line: #3a4550; --paper: #161b21;
-  --mark: #4a3f14; --link: #8ec3ff; --bar: #3f6796; --peak: #ff7b8a; --effect: #f0b429; } }
-.hx-page h2 { font-size: 15px; margin: 0 0 4px; overflow-wrap: anywhere; }
-.hx-page p { margin: 2px 0 8px; color: var(--soft); }
+.hx-page { --soft: color-mix(in srgb, currentColor 65%, transparent);
+  --line: color-mix(in srgb, currentColor 22%, transparent); --mark: color-mix(in srgb, #f0b429 35%, transparent);
+  --link: color-mix(in srgb, #2f7de0 70%, currentColor); --bar: color-mix(in srgb, #4a86c8 60%, transparent);
+  --peak: #d1495b; --effect: color-mix(in srgb, #c98a00 65%, currentColor);
+  font: 13px/1.55 ui-monospace, Menlo, Consolas, monospace; padding: 6px 0; text-align: left; overflow-x: auto; }
+.hx-page h2 { font: inherit; font-size: 15px; font-weight: bold; margin: 0 0 4px; padding: 0; border: 0;
+  overflow-wrap: anywhere; }
+.hx-page p { font: inherit; margin: 2px 0 8px; color: var(--soft); }
 .hx-page ol { list-style: none; margin: 0; padding: 0; border-left: 2px solid var(--line); }
-.hx-page li { padding: 0 0 0 18px; position: relative; }
+.hx-page li { margin: 0; padding: 0 0 0 18px; position: relative; }
 .hx-page .row { display: flex; gap: 14px; align-items: baseline; }
 .hx-page .eq { flex: 1 1 auto; min-width: 0; overflow-wrap: anywhere; }
 .hx-page .soft { color: var(--soft); flex: 0 1 auto; }
@@ -44,12 +45,37 @@ STYLE = r"""
 .hx-page :focus-visible { outline: 2px solid var(--link); outline-offset: 1px; }
 .hx-page .inner { margin: 4px 0 10px 12px; padding: 6px 0 6px 10px; border: 1px solid var(--line); border-right: 0; }
 .hx-page figure { margin: 4px 0 10px; }
-.hx-page figure svg { display: block; width: 100%; height: 64px; background: transparent; }
+.hx-page .hx { display: block; width: 100%; height: 64px; background: transparent; }
+.hx-page table { border-collapse: collapse; margin: 4px 0 10px; font: inherit; width: auto; }
+.hx-page th, .hx-page td { padding: 1px 14px 1px 0; text-align: left; vertical-align: top; border: 0;
+  background: none; color: inherit; }
+.hx-page th { font-weight: bold; border-bottom: 1px solid var(--line); }
+.hx-page .r { text-align: right; }
+.hx-page .total td { border-top: 1px solid var(--line); }
+.hx-page pre { font: inherit; margin: 4px 0; padding: 0; background: none; border: 0; color: inherit;
+  overflow-x: auto; }
+.hx-page mark { background: var(--mark); color: inherit; }
+.hx-page .boxes td { border: 1px solid var(--line); padding: 4px 12px; text-align: center; }
+.hx-page .values { display: block; max-width: 100%; image-rendering: pixelated; color: inherit; }
+"""
+_DOCUMENT_STYLE = """
+:root { color-scheme: light dark; }
+body { margin: 0; }
+main > .hx-page { --ink: #1c2733; --soft: #5d6b7a; --line: #d5dce3; --paper: #ffffff; --mark: #fff3c4; --link: #0b5394;
+  --bar: #9dbce0; --peak: #d1495b; --effect: #8a5a00;
+  color: var(--ink); background: var(--paper); padding: 12px 16px; min-height: calc(100vh - 24px); }
+@media (prefers-color-scheme: dark) { main > .hx-page { --ink: #e3e9ef; --soft: #98a6b5; --line: #3a4550;
+  --paper: #161b21; --mark: #4a3f14; --link: #8ec3ff; --bar: #3f6796; --peak: #ff7b8a; --effect: #f0b429; } }
 """
 
 
-def fragment(outlines: Sequence[Outline], limit: int | None = None) -> str:
-    """The program of these outlines as an element for any page; at most ``limit`` equations are shown."""
+def in_page(elements: str) -> str:
+    """An element with the styles of pages, which can stand in any document."""
+    return f'<div class="hx-page">\n<style>{STYLE}{SVG_STYLE}</style>\n{elements}</div>\n'
+
+
+def program_elements(outlines: Sequence[Outline], limit: int | None = None) -> str:
+    """The elements that show the program of these outlines; at most ``limit`` equations are shown."""
     page = _Page(outlines, limit)
     body = page.program(0)
     handlers = escape(" > ".join(handler_lines(outlines)))
@@ -57,7 +83,7 @@ def fragment(outlines: Sequence[Outline], limit: int | None = None) -> str:
     more = ""
     if page.left_out:
         more = f'<p>{page.left_out} more equations; hx.draw(program).save("program.html") shows all.</p>\n'
-    return f'<div class="hx-page">\n<style>{STYLE}{SVG_STYLE}</style>\n{legend}{body}{more}</div>\n'
+    return f"{legend}{body}{more}"
 
 
 def document(outlines: Sequence[Outline]) -> str:
@@ -66,9 +92,8 @@ def document(outlines: Sequence[Outline]) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
-        f"<title>{title}</title>\n<style>:root {{ color-scheme: light dark; }} body {{ margin: 0; }} "
-        ".hx-page { min-height: calc(100vh - 24px); }</style></head>\n"
-        f"<body><main>\n{fragment(outlines)}</main></body>\n</html>\n"
+        f"<title>{title}</title>\n<style>{_DOCUMENT_STYLE}</style></head>\n"
+        f"<body><main>\n{in_page(program_elements(outlines))}</main></body>\n</html>\n"
     )
 
 

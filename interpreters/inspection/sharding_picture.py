@@ -116,7 +116,7 @@ def picture(
     if len(shape) not in (1, 2):
         raise BadArgument(f"visualize_sharding: the shape has one dimension or two, got {shape}.")
     sharding.shard_shape(shape)
-    texts = _holders(sharding, len(shape))
+    texts = holders(sharding, len(shape))
     rows, columns = len(texts), len(texts[0])
     longest = max(len(text) for row in texts for text in row)
     height, width = _cell(shape, rows, columns, scale, (min_width, max_width))
@@ -132,7 +132,7 @@ def picture(
     return "\n".join(lines)
 
 
-def _holders(sharding: Sharding, rank: int) -> list[list[str]]:
+def holders(sharding: Sharding, rank: int) -> list[list[str]]:
     """The labels of the shards, by row and column of the picture; one dimension gives one row."""
     grid, tiles = sharding.tiles(rank)
     devices = sharding._device_assignment

@@ -16,6 +16,7 @@ from pyrsistent import PVector, pvector
 
 from ...effects.base.errors import BadArgument, ConcretizationError, DTypeMismatch, ShapeMismatch, need_function
 from ...effects.base.immutables import ImmutableObject
+from ...effects.base.later_layers import displayed
 from ...effects.base.source_locations import Site
 from ...effects.base.stack import at_site, current
 from ...effects.base.tracebacks import unnamed_boundary
@@ -36,6 +37,7 @@ from .stepper_prompt import prompt, shown
 Condition = Callable[["Stepper"], Any]
 
 
+@displayed
 class Stepper(ImmutableObject):
     """A program between two equations: the values computed so far, and the equation that comes next. Immutable.
 
@@ -359,9 +361,6 @@ class Stepper(ImmutableObject):
 
     def __repr__(self) -> str:
         return shown(self)
-
-    def _repr_html_(self) -> str:
-        return shown(self, html=True)
 
 
 def has_nan(s: Stepper) -> bool:

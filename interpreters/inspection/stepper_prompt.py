@@ -61,7 +61,7 @@ def shown(s: Any, every: bool = False, html: bool = False) -> str:
     if not html:
         return "\n".join(rows)
     texts = [f"<mark>{escape(row)}</mark>" if row.startswith(" ->") else escape(row) for row in rows]
-    return f'<pre class="hx-step">{chr(10).join(texts)}</pre>'
+    return f"<pre>{chr(10).join(texts)}</pre>"
 
 
 class _PromptSession:

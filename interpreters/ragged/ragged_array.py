@@ -10,6 +10,7 @@ import numpy as np
 
 from ...effects.base.errors import BadArgument, BadIndex, CannotCross, DTypeMismatch, ShapeMismatch, whole_number
 from ...effects.base.immutables import ImmutableObject
+from ...effects.base.later_layers import displayed
 from ...effects.base.stack import STACK, inside
 from ...effects.core.arrays import ConcreteArray, as_array, is_number, type_of
 from ...effects.core.containers import register_vmappable
@@ -42,6 +43,7 @@ ragged_axis = RaggedAxis()
 """Marks, in ``in_axes`` and ``out_axes`` of ``vmap``, an array whose lanes have different lengths."""
 
 
+@displayed
 class Ragged(ImmutableObject):
     """Lanes of different lengths, concatenated: ``x[i]`` has the rows of lane i, ``f32[segment_lengths[i], ...]``.
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import need_function
+from ...effects.base.later_layers import displayed
 from ...effects.base.source_locations import NOWHERE, Site, user_site
 from ...effects.base.stack import STACK, installed
 from ...effects.base.tracebacks import boundary
@@ -47,6 +48,7 @@ class Use(NamedTuple):
         return f"{self.operation} at {self.site}"
 
 
+@displayed
 @dataclasses.dataclass(frozen=True, repr=False)
 class Residual:
     """A primal value that the reverse mode of a function stores; as a pair, its type and where it comes from.
@@ -91,15 +93,24 @@ class Residual:
     def __repr__(self) -> str:
         return f"({self.type}, {self.where!r})"
 
+    @property
+    def origin(self) -> str:
+        """Where it comes from, and by which policy it is saved, in words."""
+        if self.policy is None:
+            return self.where
+        how = f"offloadable to {self.verdict.dst}" if isinstance(self.verdict, Offloadable) else "kept"
+        return f"{self.where}, {how} by {policy_text(self.policy)}"
+
+    @property
+    def users(self) -> str:
+        """The operations of the reverse mode that it is an operand of, in words, each once."""
+        return ", ".join(dict.fromkeys(map(str, self.uses)))
+
     def __str__(self) -> str:
-        what = self.where
-        if self.policy is not None:
-            how = f"offloadable to {self.verdict.dst}" if isinstance(self.verdict, Offloadable) else "kept"
-            what += f", {how} by {policy_text(self.policy)}"
-        users = ", ".join(dict.fromkeys(map(str, self.uses)))
-        return f"{self.type} {self.bytes} bytes: {what}" + (f", for {users}" if users else "")
+        return f"{self.type} {self.bytes} bytes: {self.origin}" + (f", for {self.users}" if self.users else "")
 
 
+@displayed
 class Residuals(tuple[Residual, ...]):
     """The residuals of a function: first its arguments in order, then constants and results of operations."""
 

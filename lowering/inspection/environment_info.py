@@ -28,13 +28,14 @@ def print_environment_info(return_string: bool = False) -> str | None:
         **{name: _version(name) for name in ("handlax", "jaxlib", "numpy")},
         "python": sys.version.replace("\n", " "),
         "devices": f"{len(found)} of kind {found[0].device_kind}, {local_device_count()} of this process",
-        "process_count": process_count(),
-        "platform": platform.platform(),
+        "processes": process_count(),
+        "system": platform.platform(),
         **{name: value for name, value in os.environ.items() if name.startswith(("HANDLAX_", "JAX_", "XLA_"))},
         "settings": ", ".join(_changed_settings()) or "as they are by default",
         "caches": f"{sum(info.size for info in cache_info().values())} entries in memory, {_on_disk()}",
     }
-    text = "\n".join([f"{name}: {value}" for name, value in lines.items()])
+    width = max(map(len, lines)) + 1
+    text = "\n".join([f"{name + ':':{width}} {value}" for name, value in lines.items()])
     if return_string:
         return text
     sys.stdout.write(f"{text}\n")

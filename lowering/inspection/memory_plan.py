@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...effects.base.errors import need_function
+from ...effects.base.later_layers import displayed
 from ...effects.base.stack import BASE
 from ...effects.base.tracebacks import unnamed_boundary
 from ...effects.base.wrapping import name_of, wraps
@@ -21,6 +22,7 @@ from ...interpreters.transformations.saved_residuals import Residuals, saved_res
 from ..compile.compile import compile_program
 
 
+@displayed
 class MemoryPlan(NamedTuple):
     """The consequences of a memory budget, in bytes and floating-point operations.
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...effects.base.config import configure
+from ...effects.base.later_layers import displayed
 from ...effects.base.monitoring import COMPILE_SECONDS, DURATIONS, LOWER_SECONDS, TRACE_SECONDS
 from ...effects.base.watching import COMPILED_ANEW, logger
 from ..jit.dispatch import module_name
@@ -38,6 +39,7 @@ class FunctionTimes:
         self.times[step] += 1
 
 
+@displayed
 class Profile:
     """Where the time of a block went; its text is a table.
 
@@ -61,25 +63,32 @@ class Profile:
         return sum([times.seconds.get(step, 0.0) for times in self.functions.values()])
 
     def __str__(self) -> str:
-        return "\n".join([*self._totals(), "", *self._table(), *self._reasons()])
+        rows = self.rows()
+        width = max([len(name) for name, *_ in rows], default=0)
+        table = ["  ".join([f"{name:{width}}", *[f"{cell:>15}" for cell in cells]]).rstrip() for name, *cells in rows]
+        return "\n\n".join(["\n".join(lines) for lines in (self.totals(), table, *self.reasons()) if lines])
 
-    def _totals(self) -> Iterator[str]:
+    __repr__ = __str__
+
+    def totals(self) -> tuple[str, str]:
+        """The time of the block and of its steps, and of devices, in words."""
         steps = [f"{step} {_shown(self.total(step))}" for step in STEPS.values()]
         prepared = sum(self.total(step) for step in STEPS.values())
-        yield f"{_shown(self.seconds)}: {', '.join(steps)}, and {_shown(self.seconds - prepared)} else"
-        yield f"on devices: {_shown(self.total(EXECUTING))}"
+        of_block = f"{_shown(self.seconds)}: {', '.join(steps)}, and {_shown(self.seconds - prepared)} else"
+        return of_block, f"on devices: {_shown(self.total(EXECUTING))}"
 
-    def _table(self) -> Iterator[str]:
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table as text: headings, and for each function the times of its steps; empty without functions."""
+        if not self.functions:
+            return []
         columns = [*STEPS.values(), EXECUTING]
-        width = max([len(name) for name in self.functions] + [8])
-        yield "  ".join([f"{'function':{width}}", *[f"{column:>15}" for column in columns]])
-        for name, times in self.functions.items():
-            yield "  ".join([f"{name:{width}}", *[f"{_cell(column, times):>15}" for column in columns]]).rstrip()
+        cells = [(name, *[_cell(each, times) for each in columns]) for name, times in self.functions.items()]
+        return [("function", *columns), *cells]
 
-    def _reasons(self) -> Iterator[str]:
-        for name, times in self.functions.items():
-            if times.reasons:
-                yield from ("", f"{name} was compiled anew:", *times.reasons)
+    def reasons(self) -> list[list[str]]:
+        """For each function that was compiled anew: a line that says so, and the reasons."""
+        functions = self.functions.items()
+        return [[f"{name} was compiled anew:", *times.reasons] for name, times in functions if times.reasons]
 
 
 def _cell(step: str, times: FunctionTimes) -> str:

@@ -84,3 +84,11 @@ def test_the_reference_shows_the_whole_of_a_name(browser, address):
     assert all(part in text for part in ("init: C,", "length: int | None = None", "In JAX: jax.lax.scan.", ">>> "))
     assert not [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
     picture(browser, "scan")
+
+
+def test_a_notebook_is_shown_with_its_outputs(browser, address):
+    outputs = Path("docs/tutorial/notebook.ipynb").read_text().count(r'"<div class=\"hx-page\"')
+    browser.get(f"{address}tutorial/notebook.html")
+    assert len(wait_for(browser, ".hx-page")) == outputs > 5
+    assert browser.find_element("css selector", ".hx-page svg.values image").size["width"] == 128
+    picture(browser, "notebook")

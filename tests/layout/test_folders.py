@@ -57,6 +57,7 @@ LINE = (
     "lowering/arrays",
     "lowering/jit",
     "lowering/inspection",
+    "lowering/notebook",
     "lowering/maps",
     "lowering/export",
     "lowering",

@@ -68,7 +68,7 @@ def progress(
 
         progress(total)(f)(x) == f(x)
 
-    The bar is that of tqdm if it is installed, else a line on the standard error.
+    The bar is that of tqdm if it is installed, in a notebook its widget, else a line on the standard error.
 
     Args:
         total: the number of ticks, if it is known.
@@ -165,7 +165,10 @@ def _has_tqdm() -> bool:
 
 
 class _Line:
-    """A substitute for tqdm's bar: writes the count, the time and the rate."""
+    """A substitute for tqdm's bar: writes the count, the time and the rate over what it wrote before.
+
+    By a carriage return alone, which terminals and notebooks have in common.
+    """
 
     def __init__(self, total: int | None, desc: str | None):
         self.n = 0
@@ -173,6 +176,7 @@ class _Line:
         self.label = f"{desc}: " if desc else ""
         self.start = time.perf_counter()
         self.written = 0.0
+        self.width = 0
 
     def update(self, by: int) -> None:
         self.n += by
@@ -184,7 +188,9 @@ class _Line:
     def write(self, seconds: float) -> None:
         share = "" if self.total is None else f"/{self.total} ({100 * self.n // self.total} %)"
         rate = f", {self.n / seconds:.0f}/s" if seconds > 0 and self.n else ""
-        sys.stderr.write(f"\r{self.label}{self.n}{share}, {seconds:.1f} s{rate}")
+        text = f"{self.label}{self.n}{share}, {seconds:.1f} s{rate}"
+        sys.stderr.write(f"\r{text:{self.width}}")  # a shorter text leaves nothing of a longer one
+        self.width = len(text)
         sys.stderr.flush()
 
     def close(self) -> None:

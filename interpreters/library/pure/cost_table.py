@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyrsistent import PMap, pmap
 
 from ....effects.base.errors import BadArgument, need_count
+from ....effects.base.later_layers import displayed
 from ....effects.core.named_axes import SizedAxis
 from ...analysis.peak_memory import MemoryCost
 
@@ -55,6 +56,7 @@ class Seconds(NamedTuple):
         return sum([self.compute, *self.links.values()])
 
 
+@displayed
 class Costs(NamedTuple):
     """The cost of a program for one device.
 
@@ -146,20 +148,25 @@ class Costs(NamedTuple):
         times = {name: cost.bytes / links[name] + cost.messages * latency for name, cost in self.links.items()}
         return Seconds(self.flops / flops, times)
 
-    def __str__(self) -> str:
-        parts = []
+    def tables(self) -> Iterator[Sequence[Sequence[str]]]:
+        """The costs as tables of text: of operations, by the axes of their mesh, of what is sent, and of named scopes.
+
+        Each has a row of headings, and a last one of sums.
+        """
         for axes in sorted({axes for axes, _ in self.classes}, key=lambda axes: (len(axes), str(axes))):
             rows = [(name, cost) for (at, name), cost in self.classes.items() if at == axes]
             rows.sort(key=lambda row: (-row[1].flops, -row[1].bytes, row[0]))
-            parts.append(_table((self._where(axes), *OperationCost._fields), rows, OperationCost()))
+            yield _rows((self._where(axes), *OperationCost._fields), rows, OperationCost())
         if self.sent:
             links = sorted(self.sent.items(), key=lambda row: (str(row[0][0][0]), -row[1].bytes, row[0][1]))
             sent = [(f"{axis[0]}: {name}", cost) for (axis, name), cost in links]
-            parts.append(_table(("sent along each axis", *LinkCost._fields), sent, LinkCost()))
+            yield _rows(("sent along each axis", *LinkCost._fields), sent, LinkCost())
         if any(self.scopes):
             named = [(name or "outside of scopes", cost) for name, cost in self.by_scope().items()]
-            parts.append(_table(("scopes", *OperationCost._fields), named, OperationCost()))
-        return "\n\n".join([*parts, *sorted(self.assumed)])
+            yield _rows(("scopes", *OperationCost._fields), named, OperationCost())
+
+    def __str__(self) -> str:
+        return "\n\n".join([*map(_aligned, self.tables()), *sorted(self.assumed)])
 
     def _where(self, axes: Sequence[SizedAxis]) -> str:
         """The heading of operations executed over these mesh axes."""
@@ -205,12 +212,16 @@ def _merged(f: Callable[[int, int], int], a: PMap[Any, Any], b: PMap[Any, Any]) 
     return a.update_with(lambda x, y: _each(f, x, y), b)
 
 
-def _table(head: Sequence[str], rows: Sequence[tuple[str, Any]], zero: Any) -> str:
-    """A text line for each name with its numbers, and one for their sum."""
+def _rows(head: Sequence[str], rows: Sequence[tuple[str, Any]], zero: Any) -> list[Sequence[str]]:
+    """A row for each name with its numbers, below the headings, and one for their sum."""
     total = zero
     for _, cost in rows:
         total = _each(_plus, total, cost)
-    lines = [head, *[(name, *[f"{n:,}" for n in cost]) for name, cost in (*rows, ("all", total))]]
-    first, *widths = [max(map(len, column)) for column in zip(*lines)]
-    cells = [[line[0].ljust(first), *[n.rjust(width) for n, width in zip(line[1:], widths)]] for line in lines]
+    return [head, *[(name, *[f"{n:,}" for n in cost]) for name, cost in (*rows, ("all", total))]]
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> str:
+    """A table as lines of text: names to the left, numbers to the right."""
+    first, *widths = [max(map(len, column)) for column in zip(*table)]
+    cells = [[line[0].ljust(first), *[n.rjust(width) for n, width in zip(line[1:], widths)]] for line in table]
     return "\n".join(["  ".join(row) for row in cells])

@@ -120,3 +120,8 @@ def test_the_profile_is_written(tmp_path):
     with hx.profile(tmp_path):
         hx.jit(lambda x: x + 6)(1.0).block_until_ready()
     assert list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))
+
+
+def test_a_profile_of_nothing_has_no_table():
+    times = Profile()
+    assert str(times) == repr(times) == "0 s: tracing 0 s, lowering 0 s, compiling 0 s, and 0 s else\non devices: 0 s"

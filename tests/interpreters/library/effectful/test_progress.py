@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -89,6 +91,64 @@ def test_a_bar_is_written_to_the_standard_error(capsys, monkeypatch, with_tqdm):
         if not with_tqdm:
             seconds, rate = re.findall(r"1000/1000 \(100 %\), ([\d.]+) s, (\d+)/s", written)[-1]
             assert float(seconds) < 60 and int(rate) > 1000 / 60
+
+
+def screen(written):
+    """The lines that a terminal or a notebook shows of what is written."""
+    lines = [[]]
+    at = 0
+    for letter in written:
+        if letter == "\n":
+            lines.append([])
+        if letter in "\r\n":
+            at = 0
+        else:
+            lines[-1][at : at + 1] = letter
+            at += 1
+    return ["".join(line).rstrip() for line in lines]
+
+
+def test_a_shorter_line_covers_a_longer_one(capsys):
+    line = progress._Line(4, "train")
+    line.n = 2
+    line.write(1e-3)
+    line.write(1.0)
+    assert screen(capsys.readouterr().err) == ["train: 2/4 (50 %), 1.0 s, 2/s"]
+
+
+@pytest.mark.parametrize("with_tqdm", [False, True])
+def test_each_run_leaves_one_line_on_the_screen(capsys, monkeypatch, with_tqdm):
+    if with_tqdm:
+        pytest.importorskip("tqdm")
+    monkeypatch.setattr(progress, "_has_tqdm", lambda: with_tqdm)
+    f = hx.jit(debug.progress(1000, label="train")(train))
+    for _ in range(2):
+        hx.block_until_ready(f(1.0))
+        hx.effects_barrier()
+    first, second, rest = screen(capsys.readouterr().err)
+    assert rest == "" and all(line.startswith("train: ") and "1000/1000" in line for line in (first, second))
+
+
+def test_the_bar_is_the_one_that_tqdm_has_for_the_place(monkeypatch):
+    moves = []
+
+    class Widget:
+        def __init__(self, total, desc):
+            self.n = 0
+            moves.append((total, desc))
+
+        def update(self, by):
+            self.n += by
+            moves.append(by)
+
+        def close(self):
+            moves.append("closed")
+
+    monkeypatch.setattr(progress, "_has_tqdm", lambda: True)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=Widget))  # in a notebook it has the widget
+    hx.jit(debug.progress(1000, every=400, label="train")(train))(1.0)
+    hx.effects_barrier()
+    assert moves == [(1000, "train"), 0, 400, 400, 200, "closed"]
 
 
 def test_counts_that_make_no_sense_are_refused():

@@ -1,0 +1,1 @@
+"""What notebooks and treescope show of values: pages of HTML; may import inspection and what comes before it."""
