@@ -2,9 +2,9 @@
 
 ``model`` draws coefficients, their scale and the noise, and from them how a disease goes on (Efron et al. 2004). The
 log-density, its Hessian, which scales the chains, and the predictions come from this one function, by handlers. No
-function below takes a key but through ``seed``, which gives each chain, each state and each parameter a draw of its own
-through ``jit``, ``vmap`` and ``scan``; the program counts that they are distinct. In JAX the keys are split and passed
-through both loops by hand, and one that is used twice gives chains that agree wrongly, without an error.
+function takes a key but for ``seed``, which gives each chain, each state and each parameter a draw of its own through
+``jit``, ``vmap`` and ``scan``; the program counts that they are distinct. In JAX the keys are split and passed through
+both loops by hand, and one that is used twice gives chains that agree wrongly, without an error.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 Sound is slower where there is ink. Each of 12 loudspeakers on a ring sends a pulse, 36 microphones hear it, and descent
 along gradients of the wave equation finds the speed at each point. The solver is a ``while_loop`` that ends when it has
 become quiet, after a number of steps that nobody knows before; with ``checkpoints=10`` reverse mode crosses it in the
-memory of ten states, where JAX has no reverse mode. A step performs the effect ``Hear``: one handler around the solver
-writes a record, another one compares with it and is differentiated. Their states are carries of the loop, the solver
-knows of neither, and ``vmap`` sends all pulses at once.
+memory of ten states. A step performs the effect ``Hear``: one handler around the solver writes a record, another one
+compares with it and is differentiated. Their states are carries of the loop, the solver knows of neither, and ``vmap``
+sends all pulses at once. JAX refuses reverse mode through such a loop, and what the microphones hear would be threaded
+through it by hand.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def draw(picture: str, hidden: Any, found: Any, record: np.ndarray, misfits: np.
         axes.set(title=title, xlim=(6, SIZE - 6), ylim=(SIZE - 6, 2))
         axes.axis("off")
     a.legend(loc="upper center", ncols=2, fontsize=7, columnspacing=0.8, handletextpad=0.1, borderpad=0)
-    c.imshow(record, aspect="auto", cmap="RdBu", vmin=-0.3, vmax=0.3, extent=(0, len(MICROPHONES[0]), len(record), 0))
+    shown = {"cmap": pyplot.get_cmap("RdBu", 15), "vmin": -0.3, "vmax": 0.3}
+    c.imshow(record, aspect="auto", extent=(0, len(MICROPHONES[0]), len(record), 0), **shown)
     c.set(title="Heard of one pulse", xlabel="microphone", ylabel="step")
     d.plot(misfits)
     d.axhline(NOISE**2 * record.size, color="black", linestyle="--", linewidth=1, label="noise")

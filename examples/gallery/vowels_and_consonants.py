@@ -1,11 +1,11 @@
-"""A hidden Markov model that finds the vowels of English by itself, written once and read by three handlers.
+"""A hidden Markov model that finds the vowels of English by itself, written once and read by its handlers.
 
 Each letter is drawn from a hidden state, and each state from the one before, in an ordinary ``scan`` that performs
-``sample`` (Cave & Neuwirth 1980). ``hp.seed`` draws text from it; ``hp.condition`` makes the letters of Python's
-documentation its observations, and ``hp.log_evidence`` sums over the states in time linear in the length, so that
-``grad`` trains it; ``hp.enumerate_values`` walks through all paths of a word one by one, and finds the same evidence,
-which drawing approaches. In NumPyro the chain is a scan of the library's own, its sites are marked for enumeration, and
-in a plain ``scan`` all iterations use one draw.
+``sample`` (Cave & Neuwirth 1980). ``hp.seed`` draws text from it. ``hp.condition`` makes the letters of Python's
+documentation its observations, and ``hp.log_evidence`` sums over the states in time linear in the length of the text,
+so that ``grad`` trains the model. ``hp.enumerate_values`` goes through all paths of a word one by one, and finds the
+same evidence, which averages over drawn paths approach. In NumPyro the chain is a scan of the library's own, whose
+sites are marked for enumeration, and in a plain ``scan`` all iterations share one draw.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ LARGEST = 80_000        # bytes of a picture
 def five_handlers(found):
     """Without noise, with all bits, the handled network is the network; without a layer it is another one."""
     assert found["multiplications"].tolist() == [64 * 48, *[48 * 48] * 4, 48 * 10]
-    assert found["activations"].shape == (5,) and (0 < found["activations"]).all() and found["activations"].max() < 1
-    assert (found["by noise"][0] == found["by noise"][0, 0]).all() and found["by noise"][0, 0] == found["accuracy"] > 0.9
+    assert found["activations"].shape == (5,) and 0 < found["activations"].min() < found["activations"].max() < 1
+    assert found["accuracy"] > 0.9 and {*found["by noise"][0].tolist()} == {found["accuracy"]}
     assert abs(found["by bits"][-1] - found["accuracy"]) < 0.02 and found["by bits"][0] < 0.5
     assert found["by noise"][-1].mean() < 0.7 and found["without"].min() < 0.3
 
