@@ -1,10 +1,10 @@
 """Five questions about a trained network, each answered by a handler of a few lines around it.
 
-The network is a compiled function with its blocks in a ``scan``, written once, and nothing in it prepares for what is
-asked afterwards: how many multiplications each layer performs, how large its activations are, how few bits its products
-need, how much noise they bear, and which layer can be left out. Each handler has one clause, for one kind of operation,
-which crosses ``jit``, the loop and ``vmap``; bits, noise and layer are values, so that ``vmap`` gives a whole curve. In
-JAX each of the five is an edit of the model, or an interpreter of jaxprs with rules of its own for calls and loops.
+The network is a compiled function with its blocks in a ``scan``, and nothing in it prepares for what is asked
+afterwards: how many multiplications each layer performs, how large its activations are, how few bits its products need,
+how much noise they bear, which layer can be left out. Each handler has one clause, for one kind of operation, which
+crosses ``jit``, the loop and ``vmap``; bits, noise and layer are values, so that ``vmap`` gives a whole curve. In JAX
+each is an edit of the model, or an interpreter of jaxprs with rules of its own for calls and loops.
 """
 
 from __future__ import annotations
@@ -97,20 +97,21 @@ def without(layer: Any) -> hx.Handler:
 
 
 def draw(picture: str, found: dict[str, Any]) -> None:
-    figure, ((a, b, c), (d, e, f)) = pyplot.subplots(2, 3, figsize=(9, 5.2))
+    figure, ((a, b, c), (d, e, f)) = pyplot.subplots(2, 3, figsize=(8.5, 4.4))
     a.semilogy(found["losses"])
     a.set(title="The network is trained as it is", xlabel="step", ylabel="cross entropy")
     b.bar(LAYERS, found["multiplications"] / 1000)
     b.set(title="1. Count: multiplications per image", xlabel="layer", ylabel="thousands")
     c.bar(LAYERS[:-1], found["activations"])
-    c.set(title="2. Record: size of the activations", xlabel="layer", ylabel="root mean square")
+    c.set(title="2. Record: size of activations", xlabel="layer", ylabel="root mean square")
     d.plot(found["bits"], 100 * found["by bits"], marker="o", markersize=4)
     d.set(title="3. Replace: products of few bits", xlabel="bits of each operand", ylabel="test accuracy (%)")
     accuracies = 100 * found["by noise"]
-    e.plot(found["noise"], accuracies.mean(1), label="mean of 16 draws")
+    e.plot(found["noise"], accuracies.mean(1), label="mean of draws")
+    e.set_ylim(0, 104)
     e.fill_between(found["noise"], accuracies.min(1), accuracies.max(1), alpha=0.25, label="all draws")
     e.set(title="4. Inject: noise in products", xlabel="noise / deviation of the product", ylabel="test accuracy (%)")
-    e.legend()
+    e.legend(loc="lower left", borderpad=0)
     f.bar(LAYERS[:-1], 100 * found["without"])
     f.axhline(100 * found["accuracy"], color="black", linestyle="--", linewidth=1, label="no layer left out")
     f.set(title="5. Leave out: one layer", xlabel="layer", ylabel="test accuracy (%)", ylim=(0, 125))

@@ -97,8 +97,9 @@ def draw(picture: str, names: list[str], weights: np.ndarray, least: np.ndarray,
     for i, chain in enumerate(weights[..., 4]):
         right.hist(chain, bins, density=True, histtype="step", linewidth=1.2, label=f"chain {i + 1}")
     right.axvline(least[4], color="black", linestyle="--", linewidth=1, label="least squares")
-    right.set(title=f"{names[4]} in each chain, R-hat at most {r:.3f}", xlabel="coefficient", ylabel="density")
-    right.legend()
+    right.set(title=f"{names[4]} in each chain, R-hat at most {r:.3f}", xlabel="coefficient", ylabel="density",
+              xlim=(-0.65, 0.65))
+    right.legend(loc="upper right")
     figure.savefig(picture)
     pyplot.close(figure)
 
