@@ -108,9 +108,9 @@ def draw(picture: str, found: dict[str, Any]) -> None:
     d.set(title="3. Replace: products of few bits", xlabel="bits of each operand", ylabel="test accuracy (%)")
     accuracies = 100 * found["by noise"]
     e.plot(found["noise"], accuracies.mean(1), label="mean of draws")
-    e.set_ylim(0, 104)
     e.fill_between(found["noise"], accuracies.min(1), accuracies.max(1), alpha=0.25, label="all draws")
     e.set(title="4. Inject: noise in products", xlabel="noise / deviation of the product", ylabel="test accuracy (%)")
+    e.set_ylim(0, 104)
     e.legend(loc="lower left", borderpad=0)
     f.bar(LAYERS[:-1], 100 * found["without"])
     f.axhline(100 * found["accuracy"], color="black", linestyle="--", linewidth=1, label="no layer left out")
@@ -125,12 +125,11 @@ def main(small: bool = False, picture: str | None = None) -> dict[str, Any]:
     x, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     x, y = (x[order] / 16.0).astype(np.float32), y[order].astype(np.int32)
-    keys = random.split(random.key(1), 16)
     params, losses = train(initial(random.key(0)), x[:1400], y[:1400], hnp.linspace(0.1, 0.01, 100 if small else 1000))
     test = params, x[1400:], y[1400:]
     counts, _ = hx.handle(counting, ())(logits)(params, x[0])
     tanhs, _ = hx.handle(recording, ())(logits)(*test[:2])
-    bits, noise = hnp.arange(2.0, 11.0), hnp.linspace(0.0, 1.0, 17)
+    bits, noise, keys = hnp.arange(2.0, 11.0), hnp.linspace(0.0, 1.0, 17), random.split(random.key(1), 16)
     draws = lambda level: hx.vmap(lambda key: keyless.seed(hx.handle(noisy(level))(accuracy), key)(*test))(keys)
     curve = lambda f, values: np.asarray(hx.jit(hx.vmap(f))(values))
     found = {

@@ -23,8 +23,7 @@ from handlax import numpy as hnp
 
 SIZE, RADIUS, WIDTH = 64, 22, 28    # of the grid, of the ring, and of the picture inside, in points of the grid
 DT, PERIOD = 0.5, 10.0              # of the solver, and of the pulse, in the time in which sound passes a point
-MOST = 300                          # steps that a record has room for
-NOISE = 0.01                        # in the records
+MOST, NOISE = 300, 0.01             # steps that a record has room for, and the deviation of its noise
 
 
 def ring(count: int) -> tuple[Any, Any]:
@@ -57,6 +56,7 @@ def comparing(record: Any) -> hx.Handler:
 
 
 def laplacian(u: Any) -> Any:
+    """By second differences, of a field that is zero outside."""
     v = hnp.pad(u, 1)
     return v[2:, 1:-1] + v[:-2, 1:-1] + v[1:-1, 2:] + v[1:-1, :-2] - 4 * u
 

@@ -11,6 +11,7 @@ sites are marked for enumeration, and in a plain ``scan`` all iterations share o
 from __future__ import annotations
 
 import pydoc_data.topics
+import re
 import string
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +51,7 @@ def evidence(params: Params, letters: Any) -> Any:
 
 
 def step(state: Any, letters: Any) -> tuple[Any, Any]:
-    """One step of Adam on the mean evidence of some lines."""
+    """One step of Adam on the mean evidence of some lines; the loss is in nats per letter."""
     params, first, second, n = state
     loss = lambda params: -hx.vmap(evidence, in_axes=(None, 0))(params, letters).mean() / letters.shape[1]
     value, gradient = hx.value_and_grad(loss)(params)
@@ -89,11 +90,9 @@ def by_drawing(params: Params, letters: np.ndarray, count: int) -> Any:
 
 
 def documentation(count: int, length: int = 64) -> np.ndarray:
-    """Lines of ``length`` letters of the documentation that Python ships, as numbers; all else is a blank."""
-    every = " ".join("".join(pydoc_data.topics.topics.values()).lower().translate(
-        {i: " " for i in range(128) if chr(i) not in LETTERS}).split())
-    numbers = np.array([LETTERS.find(c) for c in every], "int32")
-    numbers = numbers[numbers >= 0]
+    """Lines of ``length`` letters of the documentation that Python ships, as numbers, with a blank between words."""
+    words = re.findall("[a-z]+", "".join(pydoc_data.topics.topics.values()).lower())
+    numbers = np.array([LETTERS.index(c) for c in " ".join(words)], "int32")
     return numbers[: count * length].reshape(count, length)
 
 
