@@ -19,6 +19,17 @@ PROGRAMS = sorted(path for path in FOLDER.glob("*.py") if path.stem != "command_
 LARGEST = 80_000        # bytes of a picture
 
 
+def autoencoder(found):
+    """It learns, and an average over more draws is a better bound of the evidence."""
+    assert found["loss"] < 0.3 * found["first loss"] and found["bound"] < found["evidence"] < 0
+
+
+def batch_norm(found):
+    """It learns, and each layer counts one update a step, however often a block is computed."""
+    assert found["loss"] < 0.5 * found["first loss"] and found["accuracy"] > 0.3
+    assert found["fewest updates"] == found["most updates"] == 20
+
+
 def five_handlers(found):
     """Without noise, with all bits, the handled network is the network; without a layer it is another one."""
     assert found["multiplications"].tolist() == [64 * 48, *[48 * 48] * 4, 48 * 10]
@@ -26,6 +37,16 @@ def five_handlers(found):
     assert found["accuracy"] > 0.9 and {*found["by noise"][0].tolist()} == {found["accuracy"]}
     assert abs(found["by bits"][-1] - found["accuracy"]) < 0.02 and found["by bits"][0] < 0.5
     assert found["by noise"][-1].mean() < 0.7 and found["without"].min() < 0.3
+
+
+def gaussian_process(found):
+    """The evidence grows, and years that it has not seen are within its band."""
+    assert found["loss"] < found["first loss"] and found["error"] < 3 and found["within two deviations"] > 0.9
+
+
+def neural_ode(found):
+    """It fits, and the evaluations of both solvers are counted."""
+    assert found["loss"] < found["first loss"] and found["forward"] > 7 and found["adjoint"] > 7
 
 
 def ragged_sequences(found):
@@ -57,8 +78,10 @@ def vowels_and_consonants(found):
     assert found["vowels apart"] and found["bits"] < 4.1
 
 
-CLAIMS = {claim.__name__: claim for claim in (five_handlers, ragged_sequences, regression, ultrasound,
-                                              vowels_and_consonants)}
+CLAIMS = {claim.__name__: claim for claim in (
+    autoencoder, batch_norm, five_handlers, gaussian_process, neural_ode, ragged_sequences, regression, ultrasound,
+    vowels_and_consonants,
+)}
 
 
 def plain(text: str) -> str:
