@@ -16,20 +16,8 @@ from ..base.lazy_module import LazyModule
 from ..base.value_identity import same_data
 from .columns import COLUMNS, RESERVED
 
-_difflib = LazyModule("difflib")
-
-if sys.version_info >= (3, 14):
-    from annotationlib import Format, get_annotations
-
-    def annotations_of(block: type) -> Mapping[str, Any]:
-        """The annotations in the body of a class; those of names that are not defined yet are forward references."""
-        return get_annotations(block, format=Format.FORWARDREF)
-else:
-
-    def annotations_of(block: type) -> Mapping[str, Any]:
-        """The annotations in the body of a class."""
-        found: Mapping[str, Any] = vars(block).get("__annotations__", {})
-        return found
+_annotationlib, _difflib = LazyModule("annotationlib"), LazyModule("difflib")
+_LATE_ANNOTATIONS = sys.version_info >= (3, 14)  # evaluated when asked for
 
 # What the class of an operation has from its decorator, so that no block defines it.
 OF_EVERY_OPERATION = frozenset({
@@ -104,6 +92,15 @@ class Parametrised:
     def primitive_operands(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The operands of the primitive, from a sequence parallel to those of the operation."""
         return operands
+
+
+def annotations_of(block: type) -> Mapping[str, Any]:
+    """The annotations in the body of a class; of a name that is not defined yet, a forward reference."""
+    if _LATE_ANNOTATIONS:
+        late: Mapping[str, Any] = _annotationlib.get_annotations(block, format=_annotationlib.Format.FORWARDREF)
+        return late
+    found: Mapping[str, Any] = vars(block).get("__annotations__", {})
+    return found
 
 
 def field_names(block: type, cells: Mapping[str, Any]) -> tuple[str, ...]:
