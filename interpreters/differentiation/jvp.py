@@ -227,8 +227,8 @@ def effect_rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ..
     types = op.as_results(result_type(op, tuple([x.type for x in primals])))
     raise NotDifferentiable(
         f"{op.name}: an operand of this effect has a tangent, and the effect declares no derivative.",
-        hint="handle it inside: grad(hx.handle(h)(f)), with a state grad(lambda x: hx.handle(h, s)(f)(x)[1]); or define "
-        "jvp in its block; or declare @hx.effect(diff='stop'): its answer is a constant to grad."
+        hint="handle it inside: grad(hx.handle(h)(f)), with a state grad(lambda x: hx.handle(h, s)(f)(x)[1]); or "
+        "define jvp in its block; or declare @hx.effect(diff='stop'): its answer is a constant to grad."
         if any([is_inexact(t.dtype) for t in types])
         else "declare @hx.effect(diff='stop'), or return the state: "
         "value_and_grad(lambda x: hx.handle(h, s)(f)(x), has_aux=True).",

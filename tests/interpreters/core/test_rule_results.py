@@ -159,7 +159,7 @@ def test_a_jvp_rule_of_an_effect_returns_its_answer_and_tangent_as_it_is_declare
 ])
 def test_a_jvp_rule_of_an_effect_that_returns_something_else_is_named(returned, words):
     with hx.rules(jvp={Split: lambda op, xs, dxs: returned(hx.perform(op, *xs), *dxs)}):
-        with pytest.raises(errors.TreeMismatch, match=rf"split, jvp: the rule must return \(result, tangent\), {words}"):
+        with pytest.raises(errors.TreeMismatch, match=rf"split, jvp: .* return \(result, tangent\), {words}"):
             hx.handle(SPLITTING)(hx.grad(_sum_of_parts))(1.0)
 
 
