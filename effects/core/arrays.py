@@ -323,8 +323,7 @@ class Box(OnNoDevice, Array):
         return self._unknown(
             TracerBoolConversionError,
             "bool: a Python condition needs a known value",
-            "for if: hx.lax.cond, or hx.numpy.where on values; for while: hx.lax.while_loop; or make the argument static "
-            "(static_argnums).",
+            "for if: lax.cond or numpy.where; for while: lax.while_loop; or make the argument static (static_argnums).",
         )
 
     def __index__(self) -> int:
@@ -335,10 +334,7 @@ class Box(OnNoDevice, Array):
         )
 
     def _scalar(self, name: str) -> Any:
-        hint = (
-            f"keep it an array (astype), or move {name}() outside the transformed function; in place of a[i] = x on a "
-            "NumPy array: hx.numpy.stack, or a = a.at[i].set(x)."
-        )
+        hint = f"keep it an array: astype, numpy.stack, a.at[i].set(x); or move {name}() outside of the function."
         return self._unknown(ConcretizationTypeError, f"{name}: a Python number needs a known value", hint)
 
     _read = _scalar

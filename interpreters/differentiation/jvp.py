@@ -54,8 +54,8 @@ class JvpBox(SitedBox):
             return convert(self.primal)
         if name in ("float", "complex", "item", "tolist"):
             hint = (
-                "compute with hx.numpy, whose stack, or a = a.at[i].set(x), stands for a[i] = x on a NumPy array; where "
-                f"the derivative is to be 0, {name} of hx.lax.stop_gradient(x)."
+                "compute with hx.numpy, and fill arrays by its stack or by a = a.at[i].set(x); where the derivative is "
+                f"to be 0, {name} of hx.lax.stop_gradient(x)."
             )
         return super()._unknown(error, what, hint)
 
