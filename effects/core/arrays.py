@@ -323,7 +323,7 @@ class Box(OnNoDevice, Array):
         return self._unknown(
             TracerBoolConversionError,
             "bool: a Python condition needs a known value",
-            "for if: lax.cond or numpy.where; for while: lax.while_loop; or make the argument static (static_argnums).",
+            "if: hx.lax.cond, hx.numpy.where; while: hx.lax.while_loop; or make the argument static (static_argnums).",
         )
 
     def __index__(self) -> int:
