@@ -323,7 +323,7 @@ class Box(OnNoDevice, Array):
         return self._unknown(
             TracerBoolConversionError,
             "bool: a Python condition needs a known value",
-            "use hx.numpy.where or hx.lax.select on values, or make the argument static (static_argnums).",
+            "if: hx.lax.cond, hx.numpy.where; while: hx.lax.while_loop; or make the argument static (static_argnums).",
         )
 
     def __index__(self) -> int:
@@ -334,7 +334,7 @@ class Box(OnNoDevice, Array):
         )
 
     def _scalar(self, name: str) -> Any:
-        hint = f"keep it an array (astype), or move {name}() outside the transformed function."
+        hint = f"keep it an array: astype, numpy.stack, a.at[i].set(x); or move {name}() outside of the function."
         return self._unknown(ConcretizationTypeError, f"{name}: a Python number needs a known value", hint)
 
     _read = _scalar

@@ -501,7 +501,9 @@ def effect(
 
     Args:
         vmap: ``once`` (performed once for all lanes), ``per_lane``, or ``refuse`` (an error).
-        diff: ``stop`` (no derivative) or ``refuse`` (an operand with a tangent is an error).
+        diff: what an operand with a tangent means, where the handler stands outside of ``grad`` and the block has no
+            ``jvp``: ``refuse`` (an error) or ``stop`` (no derivative: its answer is a constant to ``grad``, so that
+            the derivative of a draw would be 0).
         default: the clause of the outermost handler, ``(op, *xs) -> answer``: a handler around the program wins.
         scopes: the number of functions that it takes before its operands: ``perform(op, f, *xs)`` records ``f``, and a
             clause ``(op, body, *xs)`` calls ``body(*xs)``. Then ``vmap="bodies"`` and ``diff="bodies"`` say that it is

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import numpy as hnp
-from ..effects.base.errors import BadArgument, BadCall, ShapeMismatch
+from ..effects.base.errors import BadArgument, BadCall, NotAnArray, ShapeMismatch
 from ..effects.control.loops import scan, while_loop
 from ..effects.core.arrays import Array
 from ..interpreters.transformations.derivatives import value_and_grad
@@ -24,9 +26,21 @@ class OptimizeResults(NamedTuple):
     """The result of ``minimize``.
 
     The point, its value and gradient, the estimate of the inverse of the Hessian, and the numbers of evaluations,
-    gradients and steps. ``status`` is 0 where the gradient has become small, 1 after too many steps, 2 after too many
-    evaluations, 3 where no step makes the value less, 4 where a step changes it too little, and 5 where the search
-    along a line took too many steps.
+    gradients and steps. ``success`` is ``status == 0``, and ``message`` says ``status`` in words.
+
+    ====== ================================================== ===================================================
+    status the search has ended                               what to do
+    ====== ================================================== ===================================================
+    0      where the gradient is at most ``tol``
+    1      after ``maxiter`` steps                            go on from ``x``, or allow more
+    2      after ``maxfun`` or ``maxgrad`` evaluations        go on from ``x``, or allow more
+    3      where rounding hides whether a step is progress    where ``jac`` is small: nothing, ``x`` is the minimum to
+                                                              working precision; else see ``minimize``, ``tol``
+    4      where a step changed the value by less than        nothing, or a smaller ``ftol``
+           ``ftol``
+    5      where the search along a line found a smaller      as for 3; or a larger ``line_search_maxiter``, ``maxls``
+           value, but no step of sufficient decrease
+    ====== ================================================== ===================================================
     """
 
     x: Array
@@ -38,6 +52,25 @@ class OptimizeResults(NamedTuple):
     nfev: Array
     njev: Array
     nit: Array
+
+    @property
+    def message(self) -> Any:
+        """What ``status`` means, a string; for lanes a list of strings. Not for traced results."""
+        return np.array(MESSAGES)[np.asarray(self.status)].tolist()
+
+
+MESSAGES = (
+    "the gradient is at most the tolerance",
+    "maxiter steps were taken",
+    "maxfun or maxgrad evaluations were made",
+    "no step makes fun less by more than rounding: a minimum to working precision, if jac is small",
+    "a step changed fun by less than ftol",
+    "the line search ended with a smaller value, without a step of sufficient decrease: "
+    "a minimum to working precision, if jac is small",
+)
+"""By status."""
+
+RAVEL = "x, unravel = hx.flatten_util.ravel_pytree(x0); minimize(lambda x: fun(unravel(x)), x); unravel(result.x)."
 
 
 class _LineSearch(NamedTuple):
@@ -184,7 +217,9 @@ def _descend(
     """Quasi-Newton descent: steps along minus the estimate times the gradient, each by a line search for Wolfe's
     conditions of at most ``line_steps`` evaluations.
 
-    It ends as ``options`` says, where the value changes by less than ``least_change``, or after so many evaluations.
+    It ends as ``options`` says, where the value changes by less than ``least_change``, or after so many evaluations;
+    and, at the latest where rounding hides the difference of values, where a step makes neither the value less nor,
+    at the same value, the gradient.
     """
     limit = 200 * x0.size if options.maxiter is None else options.maxiter
 
@@ -196,7 +231,9 @@ def _descend(
         p = hnp.where(hnp.vdot(p, r.jac) < 0, p, -r.jac)
         first = hnp.where(r.nit == 0, hnp.minimum(1, 1 / hnp.sqrt(hnp.vdot(p, p))), 1)
         line = _search(f, r.x, r.fun, r.jac, p, first, line_steps)
-        less = line.done | (line.value < r.fun)
+        # Wolfe's conditions also hold for equal values, where the decrease that they ask for is lost in rounding
+        flatter = line.done & (line.value == r.fun) & (_size(line.gradient, options.norm) < _size(r.jac, options.norm))
+        less = (line.value < r.fun) | flatter
         s = hnp.where(less, line.step * p, 0)
         value, gradient = hnp.where(less, line.value, r.fun), hnp.where(less, line.gradient, r.jac)
         status = hnp.where(less, hnp.where(line.done, 0, 5), 3)
@@ -245,21 +282,28 @@ def _check_bounds(options: _Options | _LimitedOptions) -> None:
 
 
 def minimize(
-    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str, tol: Any = None,
-    options: Mapping[str, Any] | None = None,
+    fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, method: str = "BFGS",
+    tol: Any = None, options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
     """A local minimum of ``fun(x, *args)`` near ``x0``.
 
     Args:
         fun: a function of a vector that returns a scalar.
         method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this", which is JAX's name for that of limited memory.
-        tol: the tolerance of the gradient's norm, 1e-5; the same as ``gtol`` in ``options``.
+        tol: the tolerance of the gradient's norm, 1e-5; the same as ``gtol`` in ``options``. It has the unit of
+            ``fun``, whose rounding bounds what can be reached: a search that comes so far ends with status 3 or 5,
+            as SciPy's does with "precision loss". Then ``x`` is a minimum to working precision if ``jac`` is small
+            beside ``hess_inv``: the value could become less by about ``jac @ hess_inv @ jac / 2``. To be told
+            success, pass a larger ``tol``, a ``fun`` divided by its size, or an ``x0`` of float64.
         options: ``gtol``, ``norm`` (the order of the norm, inf), ``maxiter`` and ``line_search_maxiter``; with limited
             memory ``maxls`` in place of the last, ``maxcor`` (the number of steps in memory), ``ftol``, ``maxfun`` and
             ``maxgrad``.
 
+    Parameters in a tree: ``x, unravel = flatten_util.ravel_pytree(tree)``, then ``fun(unravel(x))``. The function may
+    be mapped by ``vmap`` over starts and data.
+
     Raises: BadCall: ``args`` is no tuple. BadArgument: another method or option, or a bound that is negative or NaN.
-        ShapeMismatch: ``x0`` is no vector. NotDifferentiable: ``fun`` gives no real scalar.
+        NotAnArray, ShapeMismatch: ``x0`` is no vector. NotDifferentiable: ``fun`` gives no real scalar.
 
     Source: Nocedal & Wright, Numerical Optimization, algorithms 6.1 and 7.5.
 
@@ -269,8 +313,12 @@ def minimize(
     """
     if not isinstance(args, tuple):
         raise BadCall(f"minimize: args must be a tuple, got {type(args).__name__}.", hint="for one: args=(a,).")
-    if method.lower() not in METHODS:
-        raise BadArgument(f'minimize: method must be "BFGS", got {method!r}.')
+    if not isinstance(method, str) or method.lower() not in METHODS:
+        raise BadArgument(
+            f'minimize: method must be "BFGS" or "l-bfgs-experimental-do-not-rely-on-this", got {method!r}.',
+            hint="both take gradients, which fun has here by hx.grad; for others: scipy.optimize.minimize(hx.jit(fun), "
+            "x0, jac=hx.jit(hx.grad(fun))).",
+        )
     search, kind = METHODS[method.lower()]
     chosen = dict(options or {})
     unknown = sorted(chosen.keys() - set(kind._fields))
@@ -278,10 +326,13 @@ def minimize(
         raise BadArgument(f"minimize: options must be of {', '.join(kind._fields)}, got {', '.join(unknown)}.")
     if tol is not None:
         chosen.setdefault("gtol", tol)
-    x = hnp.asarray(x0)
+    try:
+        x = hnp.asarray(x0)
+    except NotAnArray:
+        raise NotAnArray(f"minimize: x0 must be a vector, got {type(x0).__name__}.", hint=RAVEL) from None
     x = x.astype(hnp.result_type(x, float))
     if x.ndim != 1:
-        raise ShapeMismatch(f"minimize: x0 must be a vector, got {x.type}.", hint="ravel it, and unravel it in fun.")
+        raise ShapeMismatch(f"minimize: x0 must be a vector, got {x.type}.", hint=RAVEL)
     settings = kind(**chosen)
     _check_bounds(settings)
     results: OptimizeResults = search(value_and_grad(lambda x: _in_dtype_of(x, fun(x, *args))), x, settings)

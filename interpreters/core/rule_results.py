@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadCall, DTypeMismatch, HandlaxError, NotAnArray, ShapeMismatch, TreeMismatch
-from ...effects.core.arrays import Array
+from ...effects.core.arrays import Array, as_array
 from ...effects.core.operation import Operation
+from ...effects.core.result_trees import result_tree
+from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import ExtendedDType, is_complex, is_floating, is_integer
 
@@ -79,6 +81,46 @@ def pair_of(shown: str, what: str, returned: Any) -> Sequence[Any]:
     if isinstance(returned, (tuple, list)) and len(returned) == 2:
         return returned
     raise TreeMismatch(f"{shown}: the rule must return ({what}), got {type(returned).__name__}.")
+
+
+def result_and_tangent(op: Operation, primals: Sequence[Any], returned: Any) -> Sequence[Any]:
+    """The result and the tangent that the jvp rule of ``op`` returned, in the form in which ``op`` is answered.
+
+    The rule of an effect returns both as ``result_type`` declares the result, or, as rules for all operations do, as
+    sequences of leaves. None is a tangent that is zero.
+
+    Raises: TreeMismatch: they have another structure. NotAnArray: a leaf is no array.
+    """
+    pair = pair_of(f"{op.name}, jvp", "result, tangent", returned)
+    if not op.effectful or op.scopes:
+        return pair
+    return [_declared_leaves(op, tuple([x.type for x in primals]), part) for part in pair]
+
+
+def _declared_leaves(op: Any, types: tuple[ArrayType, ...], part: Any) -> tuple[Any, ...]:
+    tree = result_tree(op, types)
+    treedef = pytrees.structure(tree)
+    leaves: Any
+    if part is None:
+        leaves = [None] * treedef.num_leaves
+    elif isinstance(part, (tuple, list)) and len(part) == treedef.num_leaves and pytrees.all_leaves(_filled(part)):
+        leaves = part
+    else:
+        try:
+            leaves = treedef.flatten_up_to(part)
+        except (TypeError, ValueError):
+            leaves = [part]
+        if len(leaves) != treedef.num_leaves or not pytrees.all_leaves(_filled(leaves)):
+            raise TreeMismatch(
+                f"{op.name}, jvp: the rule must return (result, tangent), each as result_type declares the result, "
+                f"{pytrees.map(str, tree)}, got {_described(part)}.",
+                hint="y = hx.perform(op, *primals) has this form; None is a tangent that is zero.",
+            )
+    return tuple([None if leaf is None else as_array(leaf) for leaf in leaves])
+
+
+def _filled(leaves: Sequence[Any]) -> list[Any]:
+    return [leaf for leaf in leaves if leaf is not None]
 
 
 def need_lanes(op: Operation, y: Any, dim: Any, size: Any) -> None:

@@ -26,11 +26,12 @@ from ...effects.operations.foundations.sharding_constraint import cut_of, hide, 
 from ...effects.programs.program import Program, interpret
 from ...effects.programs.program_cache import ProgramCache
 from ...effects.types.array_type import ArrayType
+from ...effects.types.dtypes import is_inexact
 from ..analysis.dependence import scattered
 from ..core.body_transform import BodyTransformer, cross
 from ..core.record import Record
 from ..core.rule_cache import cached_rule_program
-from ..core.rule_results import pair_of
+from ..core.rule_results import pair_of, result_and_tangent
 from ..core.sited_box import SitedBox
 
 _PROGRAMS = ProgramCache("jvp_program")
@@ -52,7 +53,10 @@ class JvpBox(SitedBox):
         if convert is not None:
             return convert(self.primal)
         if name in ("float", "complex", "item", "tolist"):
-            hint = f"compute with hx.numpy; where the derivative is to be 0, {name} of hx.lax.stop_gradient(x)."
+            hint = (
+                "compute with hx.numpy, and fill arrays by its stack or by a = a.at[i].set(x); where the derivative is "
+                f"to be 0, {name} of hx.lax.stop_gradient(x)."
+            )
         return super()._unknown(error, what, hint)
 
 
@@ -166,7 +170,7 @@ class Jvp(BodyTransformer):
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
             primals, tangents = self.parts(operands)
             rule = partial(blind_rule, rule) if any(map(cut_of, primals)) else rule
-            y, dy = pair_of(f"{op.name}, jvp", "result, tangent", rule(op, primals, tangents))
+            y, dy = result_and_tangent(op, primals, rule(op, primals, tangents))
             return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple_results else self.pair(y, dy)
         finally:
             STACK.set(around)
@@ -220,9 +224,13 @@ def effect_rule(op: Operation, primals: tuple[Any, ...], tangents: tuple[Any, ..
             hint="handle it inside: hx.grad(hx.handle(h)(f)); or, where clauses pass on what a function returns and do "
             "not compute with it, declare @hx.effect(scopes=1, diff='bodies').",
         )
+    types = op.as_results(result_type(op, tuple([x.type for x in primals])))
     raise NotDifferentiable(
         f"{op.name}: an operand of this effect has a tangent, and the effect declares no derivative.",
-        hint="declare @hx.effect(diff='stop'), or return the state: "
+        hint="handle it inside: grad(hx.handle(h)(f)), with a state grad(lambda x: hx.handle(h, s)(f)(x)[1]); or "
+        "define jvp in its block; or declare @hx.effect(diff='stop'): its answer is a constant to grad."
+        if any([is_inexact(t.dtype) for t in types])
+        else "declare @hx.effect(diff='stop'), or return the state: "
         "value_and_grad(lambda x: hx.handle(h, s)(f)(x), has_aux=True).",
     )
 

@@ -23,6 +23,7 @@ from ...effects.operations.elementwise.arithmetic import div, like, mul
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from ..core.body_transform import BodyTransformer, cross
+from ..core.rule_results import result_and_tangent
 from ..core.sited_box import SitedBox
 from .jvp import effect_rule
 
@@ -156,7 +157,8 @@ class Jet(BodyTransformer):
         try:
             STACK.set(self)
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
-            y, dy = rule(op, tuple(map(self.lower, cut)), tuple(map(self.rate, cut)))
+            primals = tuple(map(self.lower, cut))
+            y, dy = result_and_tangent(op, primals, rule(op, primals, tuple(map(self.rate, cut))))
         finally:
             STACK.set(around)
         if not op.multiple_results:

@@ -73,7 +73,8 @@ class _HandledFunction(Record):
     __slots__ = ()
     advice = (
         "a function under ctl or final clauses is recorded before a clause answers: branch by hx.lax.cond or "
-        "hx.numpy.where, close over numbers that Python needs, lambda: f(3), and return what is used afterwards."
+        "hx.numpy.where, or execute it, hx.direct(h)(f), where Python reads answers; close over numbers that Python "
+        "needs, lambda: f(3), and return what is used afterwards."
     )
 
 

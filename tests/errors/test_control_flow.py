@@ -172,7 +172,7 @@ FUNCTIONS = {
 TRACING = {
     "if in a scan": (
         lambda: lax.scan(lambda c, x: (c + 1 if x > 0 else c, x), 0.0, x), errors.TracerBoolConversionError, TypeError,
-        "a Python condition needs a known value", "where",
+        "a Python condition needs a known value", "if: hx.lax.cond, hx.numpy.where",
     ),
     "if in a branch": (
         lambda: lax.cond(True, lambda x: x if x[0] > 0 else -x, lambda x: x, x), errors.TracerBoolConversionError,
@@ -180,7 +180,7 @@ TRACING = {
     ),
     "if in a test": (
         lambda: lax.while_loop(lambda c: bool(c < 3), lambda c: c * 2, 1.0), errors.TracerBoolConversionError,
-        TypeError, "known value", "where",
+        TypeError, "known value", "while: hx.lax.while_loop",
     ),
     "a list at a counter": (
         lambda: lax.fori_loop(0, 3, lambda i, c: c + [1, 2, 3][i], 1), errors.TracerIntegerConversionError, TypeError,

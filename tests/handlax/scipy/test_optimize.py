@@ -58,15 +58,42 @@ def test_an_objective_of_another_dtype_is_compared_in_that_of_the_vector(method)
 def test_how_it_ends_is_said():
     r = minimize(rosenbrock, np.zeros(4), method="BFGS", options={"maxiter": 3})
     assert not r.success and r.status == 1 and r.nit == 3
-    r = minimize(lambda x: hnp.where(x[0] == 1, 0.0, hnp.nan) + x[0], np.ones(1), method="BFGS")
-    assert not r.success and r.status == 3 and r.x == 1
+    assert r.message == "maxiter steps were taken"
+    r = minimize(lambda x: hnp.where(x[0] == 1, 0.0, hnp.nan) + x[0], np.ones(1))
+    assert not r.success and r.status == 3 and r.x == 1 and r.message.startswith("no step makes fun less")
     assert minimize(matyas, np.zeros(2), method="BFGS").nit == 0
+
+
+def test_a_search_ends_where_rounding_hides_progress():
+    t = np.linspace(0.0, 10.0, 100, dtype="float32")
+    noise = np.random.default_rng(0).normal(size=(8, 100)).astype("float32")
+    wave = lambda p: p[0] * hnp.exp(-p[1] * t) * hnp.cos(p[2] * t + p[3])
+    misfit = lambda p, y: (((y - wave(p)) / 0.1) ** 2).sum()
+    ys = wave(np.array([2.0, 0.3, 2.0, 0.5], "float32")) + 0.1 * noise
+    start = np.array([1.5, 0.2, 2.1, 0.3], "float32")
+    fits = hx.jit(hx.vmap(lambda y: minimize(misfit, start, (y,))))(ys)
+    assert not fits.success.any() and set(fits.status.tolist()) <= {3, 5}
+    assert all(words.endswith("if jac is small") for words in fits.message)
+    assert fits.nit.max() < 30 and fits.nfev.max() < 100
+    left = hnp.einsum("ki,kij,kj->k", fits.jac, fits.hess_inv, fits.jac) / 2
+    assert (left < 1e-7 * fits.fun).all()
+    for x, y in zip(fits.x, np.asarray(ys, float)):
+        exact = minimize(misfit, np.asarray(x, float), (y,), tol=1e-4)
+        assert exact.success
+        np.testing.assert_allclose(x, exact.x, atol=1e-4)
+
+
+def test_a_step_at_the_same_value_is_taken_where_the_gradient_becomes_smaller():
+    r = minimize(lambda x: 1e9 + 0.3 * (x**2).sum(), np.array([1e-4, 2e-4]))
+    assert r.success and r.fun == 1e9 and r.nit > 0
 
 
 @pytest.mark.parametrize(("arguments", "error", "words"), [
     ({"x0": np.ones((2, 2))}, errors.ShapeMismatch, "x0 must be a vector"),
+    ({"x0": {"a": 1.0}}, errors.NotAnArray, "x0 must be a vector, got dict(.|\n)*flatten_util.ravel_pytree"),
+    ({"method": None}, errors.BadArgument, "method must be"),
     ({"args": 3.0}, TypeError, "args must be a tuple"),
-    ({"method": "Powell"}, errors.BadArgument, "method must be"),
+    ({"method": "Powell"}, errors.BadArgument, "l-bfgs-experimental(.|\n)*jac="),
     ({"options": {"xtol": 1}}, errors.BadArgument, "options must be of gtol"),
 ])
 def test_mistakes_are_named(arguments, error, words):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import handlax as hx
-from handlax import errors
+from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.experimental import jet
 from handlax.operations import Sin
 
 X = np.arange(3, dtype=np.float32)
@@ -115,3 +116,71 @@ def test_a_jvp_rule_returns_a_pair():
     op, x = doubled(jvp=lambda op, primals, tangents: hx.perform(op, *primals)), np.ones((2, 3), np.float32)
     with pytest.raises(errors.TreeMismatch, match=r"^doubled, jvp: the rule must return \(result, tangent\), got"):
         hx.jvp(lambda x: hx.perform(op, x), (x,), (x,))
+
+
+@hx.effect(vmap="per_lane")
+class Split:
+    """An effect with an answer of several parts, of which the last is an integer."""
+
+    def result_type(op, x):
+        return {"double": x, "rest": (x, hx.ArrayType((), "int32"))}
+
+
+SPLITTING = hx.handler({Split: lambda op, x: {"double": 2 * x, "rest": (3 * x, hnp.int32(1))}})
+
+
+def _sum_of_parts(x):
+    y = hx.perform(Split(), x)
+    return y["double"] + y["rest"][0]
+
+
+@pytest.mark.parametrize(("tangent", "slope"), [
+    (lambda dx: {"double": 2 * dx, "rest": (3 * dx, None)}, 5),
+    (lambda dx: {"double": 2 * dx, "rest": (None, None)}, 2),
+    (lambda dx: [2 * dx, 3 * dx, None], 5),
+    (lambda dx: None, 0),
+])
+def test_a_jvp_rule_of_an_effect_returns_its_answer_and_tangent_as_it_is_declared(tangent, slope):
+    def rule(op, primals, tangents):
+        return hx.perform(op, *primals), tangent(*tangents)
+
+    twice = lambda x: lax.scan(lambda c, _: (_sum_of_parts(c), None), x, length=2)[0]
+    with hx.rules(jvp={Split: rule}):
+        assert hx.handle(SPLITTING)(hx.grad(_sum_of_parts))(1.0) == slope
+        assert hx.handle(SPLITTING)(hx.jit(hx.grad(twice)))(1.0) == slope**2
+        assert jet.jet(hx.handle(SPLITTING)(_sum_of_parts), (1.0,), ([1.0],)) == (5, [5])
+
+
+@pytest.mark.parametrize(("returned", "words"), [
+    (lambda y, dx: y, "got dict"),
+    (lambda y, dx: (y, dx), "each as result_type declares the result, .*, got f32"),
+    (lambda y, dx: (y, {"double": dx}), "each as result_type declares the result, .*, got a dict"),
+    (lambda y, dx: ([y], dx), "each as result_type declares the result, .*, got a list of 1"),
+])
+def test_a_jvp_rule_of_an_effect_that_returns_something_else_is_named(returned, words):
+    with hx.rules(jvp={Split: lambda op, xs, dxs: returned(hx.perform(op, *xs), *dxs)}):
+        with pytest.raises(errors.TreeMismatch, match=rf"split, jvp: .* return \(result, tangent\), {words}"):
+            hx.handle(SPLITTING)(hx.grad(_sum_of_parts))(1.0)
+
+
+def test_an_effect_with_one_answer_takes_the_rule_of_a_pure_operation():
+    @hx.effect(vmap="per_lane", diff="refuse")
+    class Draw:
+        def result_type(op, loc):
+            return loc
+
+        def jvp(op, primals, tangents):
+            return hx.perform(op, *primals), tangents[0]
+
+    drawing = hx.handler({Draw: lambda key, op, loc: (hx.random.fold_in(key, 1), loc + hx.random.normal(key))})
+    f = lambda loc: hx.perform(Draw(), loc) ** 2
+    key = hx.random.key(0)
+    _, slope = hx.handle(drawing, key)(hx.grad(f))(1.0)
+    assert slope == hx.grad(lambda loc: hx.handle(drawing, key)(f)(loc)[1])(1.0) == 2 * (1 + hx.random.normal(key))
+
+
+def test_the_remedy_for_an_effect_with_an_answer_is_to_handle_it_inside():
+    with pytest.raises(errors.NotDifferentiable) as found:
+        hx.handle(SPLITTING)(hx.grad(_sum_of_parts))(1.0)
+    assert found.value.hint.startswith("handle it inside: grad(hx.handle(h)(f))")
+    assert found.value.hint.endswith("diff='stop'): its answer is a constant to grad.")

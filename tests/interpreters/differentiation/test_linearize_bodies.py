@@ -180,7 +180,7 @@ class Allreduce:
         return x
 
     def jvp(op, primals, tangents):
-        return (hx.perform(op, *primals),), (hx.perform(op, *tangents),)
+        return hx.perform(op, *primals), hx.perform(op, *tangents)
 
     def transpose(op, ct, x):
         return hx.perform(op, *ct)

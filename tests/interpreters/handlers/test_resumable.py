@@ -201,7 +201,7 @@ KEPT: list = []
     (lambda op, n: n, lambda x: hx.perform(Weigh()), "its result_type takes (op, n), it is performed with (op)"),
     (lambda op, *ns: 1.0, lambda x: hx.perform(Weigh(), x, x), "is performed with (op, f32[]~, f32[]~)"),
     (hx.ctl(lambda resume, op, n: resume(n)), lambda x: in_lanes(weigh), "handle it inside, vmap(hx.handle(h)(f))"),
-    (hx.ctl(lambda resume, op, n: resume(n)), lambda x: x if x > 0 else -x, "recorded before a clause answers"),
+    (hx.ctl(lambda resume, op, n: resume(n)), lambda x: x if x > 0 else -x, "hx.direct(h)(f), where Python"),
     (hx.ctl(lambda resume, op, n: resume(n)), lambda x: "abc"[hnp.int32(x)], "close over numbers that Python needs"),
     (hx.final(lambda op, n: n), lambda x: (KEPT.append(x), x)[1], "recorded before a clause answers"),
 ])

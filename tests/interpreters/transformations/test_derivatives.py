@@ -199,6 +199,19 @@ def test_a_number_would_lose_the_derivative(f, derivative):
         derivative(lambda x: f(x) + 0.0 * x)
 
 
+@pytest.mark.parametrize("transformation", [hx.grad, hx.jit])
+def test_the_cause_of_an_array_that_cannot_be_filled_says_how_to_fill_one(transformation):
+    def f(v):
+        filled = np.zeros(3)
+        filled[1] = v[1] ** 2
+        return filled.sum()
+
+    with pytest.raises(ValueError) as caught:
+        transformation(f)(hnp.ones(3))
+    cause = caught.value.__cause__
+    assert isinstance(cause, errors.ConcretizationTypeError) and "a.at[i].set(x)" in str(cause.hint)
+
+
 def test_numbers_that_have_no_derivative_are_known():
     f = lambda x: x * (2.0 if x > 0 else 3.0) + int(x) * x
     assert float(hx.grad(f)(1.5)) == 3.0
