@@ -16,7 +16,7 @@ class ConcretizationError(HandlaxError, TypeError):
     handlax.errors.ConcretizationError: float: a Python number needs a known value, got f32[]~ under jit, which
       depends on x, made at ....
       at ..., under jit
-      hint: keep it an array (astype), or move float() outside the transformed function.
+      hint: keep it an array: astype, numpy.stack, a.at[i].set(x); or move float() outside of the function.
 
     Remedy: stay with functions of ``hx.numpy``, which are recorded; or declare the argument static.
 
@@ -42,7 +42,7 @@ class TracerBoolConversionError(ConcretizationError):
     handlax.errors.TracerBoolConversionError: bool: a Python condition needs a known value, got bool[] under jit,
       which depends on x, made at ....
       at ..., under jit
-      hint: use hx.numpy.where or hx.lax.select on values, or make the argument static (static_argnums).
+      hint: if: hx.lax.cond, hx.numpy.where; while: hx.lax.while_loop; or make the argument static (static_argnums).
 
     Remedy: compute both and choose by ``hnp.where``, or let the program branch by ``lax.cond`` and ``lax.while_loop``.
 
