@@ -1,0 +1,27 @@
+"""What the programs of the gallery share: their command line, and the style of their pictures."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")  # there may be no screen
+from matplotlib import pyplot
+
+BLUE, ORANGE, GREEN, RED, GREY = "#2a6f97", "#e07a1f", "#3a8f5c", "#b3364b", "#7a7a7a"
+pyplot.rcParams.update({
+    "figure.figsize": (9, 3.8), "figure.dpi": 100, "figure.constrained_layout.use": True, "font.size": 9,
+    "axes.prop_cycle": pyplot.cycler(color=[BLUE, ORANGE, GREEN, RED, GREY]), "axes.titlesize": 10,
+    "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "lines.linewidth": 1.4,
+})
+
+
+def run(main: Callable[..., Any]) -> None:
+    """Call ``main(small=..., picture=...)`` with the options of the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--small", action="store_true", help="a size that ends in seconds")
+    parser.add_argument("--picture", metavar="FILE", help="where to write the picture")
+    main(**vars(parser.parse_args()))
