@@ -1,11 +1,11 @@
-"""A variational autoencoder of handwritten digits, in which no function takes a key.
+"""A variational autoencoder of handwritten digits, whose model and training have no keys.
 
 ``bound`` is written for one image, and asks for noise by an effect (Kingma & Welling 2014); handlers say what noise is.
 ``drawn`` carries a key from outside ``jit`` through the scan over all steps and ``grad``, and splits it among the lanes
-of ``vmap``. ``silent`` answers zeros: the same encoder, without noise, gives the codes. ``chosen`` answers points of a
-grid: the generator that draws digits draws the map of all digits too, and reconstructs. Two hundred lanes of the same bound estimate the
-evidence (Burda et al. 2016). Without effects every function here has a key among its arguments, the scan among its
-inputs and each ``vmap`` among its axes, and the map is drawn by a generator that was cut in two.
+of ``vmap``. ``silent`` answers zeros: the same encoder gives the codes. ``chosen`` answers numbers: the same generator
+reconstructs, and draws the map of all digits. Two hundred lanes of ``bound`` estimate the evidence (Burda et al. 2016).
+Without effects five functions here have a key among their arguments, the scan one among its inputs and each ``vmap``
+one among its axes, and the generator is written twice, for draws and for codes.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ def draw_noise(key: Any, op: Noise) -> tuple[Any, Any]:
 
 drawn = hx.handler({Noise: draw_noise}, moves=hx.split(random.split))
 silent = hx.handler({Noise: lambda op: hnp.zeros(op.size)})
-
-
-def chosen(numbers: Any) -> hx.Handler:
-    return hx.handler({Noise: lambda op: numbers})
+chosen = lambda numbers: hx.handler({Noise: lambda op: numbers})
 
 
 def initial(key: Any) -> Any:
@@ -86,16 +83,13 @@ def bound(params: Any, x: Any) -> Any:
     return likelihood + (-0.5 * z**2 - posterior).sum()
 
 
-def loss(params: Any, images: Any) -> Any:
-    return -hx.vmap(bound, in_axes=(None, 0))(params, images).mean()
-
-
 def evidence(params: Any, x: Any, draws: int) -> Any:
     """An estimate of log p(x) by importance sampling."""
     return nn.logmeanexp(hx.vmap(bound, in_axes=None, axis_size=draws)(params, x))
 
 
 def train(params: Any, batches: Any, steps: int) -> Any:
+    loss = lambda params, images: -hx.vmap(bound, in_axes=(None, 0))(params, images).mean()
     init, update, params_of = optimizers.adam(optimizers.polynomial_decay(2e-3, steps, 1e-4))
 
     def step(state: Any, number: Any) -> Any:
@@ -107,7 +101,6 @@ def train(params: Any, batches: Any, steps: int) -> Any:
 
 
 def tiled(images: Any, columns: int) -> np.ndarray:
-    """Images, with a margin, as one image."""
     images = np.pad(np.reshape(images, (-1, columns, 8, 8)), [(0, 0), (0, 0), (1, 1), (1, 1)])
     return images.swapaxes(1, 2).reshape(len(images) * 10, columns * 10)
 
