@@ -4,8 +4,8 @@
 ``drawn`` carries a key from outside ``jit`` through the scan over all steps and ``grad``, and splits it among the lanes
 of ``vmap``. ``silent`` answers zeros: the same encoder gives the codes. ``chosen`` answers numbers: the same generator
 reconstructs, and draws the map of all digits. Two hundred lanes of ``bound`` estimate the evidence (Burda et al. 2016).
-Without effects five functions here have a key among their arguments, the scan one among its inputs and each ``vmap``
-one among its axes, and the generator is written twice, for draws and for codes.
+Without effects five functions here have a key among their arguments, the scan has keys among its inputs and each
+``vmap`` among its axes, and encoder and generator are cut where the noise comes in.
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ def draw(params: Any, x: Any, labels: Any, picture: str) -> None:
     _, new = hx.handle(drawn, random.key(3))(hx.vmap(generate, in_axes=None, axis_size=40))(params)
     figure = pyplot.figure(figsize=(9, 3.4))
     axes = figure.subplot_mosaic([["codes", "map", "pairs"], ["codes", "map", "draws"]])
-    axes["codes"].scatter(codes[:, 0], codes[:, 1], c=labels, cmap="tab10", s=5, vmin=-0.5, vmax=9.5)
-    for digit in range(10):
-        axes["codes"].text(*np.median(codes[labels == digit], 0), str(digit), size=15, weight="bold", ha="center")
+    points = axes["codes"].scatter(codes[:, 0], codes[:, 1], c=labels, cmap="tab10", s=5, vmin=-0.5, vmax=9.5)
+    axes["codes"].legend(*points.legend_elements(), loc="upper center", ncols=5, columnspacing=0.5, handletextpad=0)
     axes["codes"].set(title="Codes of test images: no noise", xlabel="$z_1$", ylabel="$z_2$")
+    axes["codes"].set_ylim(top=1.4 * codes[:, 1].max())
     pairs = np.stack([x[:20].reshape(2, 10, 64) / LEVELS, at(codes[:20]).reshape(2, 10, 64)], 1)
     titles = {"map": "Digits at chosen codes", "pairs": "Test images above reconstructions", "draws": "Draws"}
     for (name, title), images in zip(titles.items(), (at(grid), pairs, new)):

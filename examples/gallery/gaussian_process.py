@@ -1,11 +1,11 @@
 """A Gaussian process of the carbon dioxide at Mauna Loa, trained on 33 years and asked about the 10 that follow.
 
 The kernel is a function of two times, which asks for a hyperparameter where it uses it and for the weight of each term
-(terms: Rasmussen & Williams 2006, section 5.4.3). Nobody lists the hyperparameters: ``effects_of`` reads them off the
-kernel's type, with their first values. One handler answers from a dictionary by which the evidence is differentiated,
+(Rasmussen & Williams 2006, section 5.4.3). Nobody lists the hyperparameters: ``effects_of`` reads them off the type of
+the program, with their first values. One handler answers from a dictionary by which the evidence is differentiated,
 through two ``vmap`` and a Cholesky factorisation; another gives all terms but one the weight zero, which splits the
-prediction into its causes. Without effects the kernel is an object of a library of kernels, or every term is handed its
-parameters and listed with them in a second place, and the split is one more version of the kernel.
+prediction into its causes. Without effects the kernel is an object of a library of kernels, or its parameters are
+handed to every term and listed a second time, and the split is one more version of the kernel.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The field is a small network of both populations and of one hidden number (an au
 fitted to longer and longer windows of the record. ``odeint`` chooses its steps, and its derivative is the adjoint
 equation, solved backwards. What a neural ODE costs is how often both solvers evaluate the network, which no result of
 ``odeint`` tells. Here the network performs an effect and a handler counts it: through the solver's loop of unknown
-length, the derivative rule, the lanes of ``vmap``, the scan over all steps and ``jit``. Without effects the solver has
-to be changed, and the evaluations of the adjoint have no way out at all, since a backward rule returns gradients alone.
+length, the derivative rule, the lanes of ``vmap``, the scan over all steps and ``jit``. Without effects the solver is
+rewritten to return its count, and that of the adjoint leaves a backward rule only in the guise of a gradient.
 """
 
 from __future__ import annotations

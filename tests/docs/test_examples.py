@@ -1,7 +1,8 @@
 """Every program in examples/ runs to its end, in a process of its own, as its reader would run it, but for epochs.
 
 Of examples/effects one does: test_effect_programs.py executes them all, each as ``__main__``, and compares what they
-print. The test of its name runs resumed_training.py, and layout/test_install.py the tests of examples/tested_project.
+print. The test of its name runs resumed_training.py, layout/test_install.py the tests of examples/tested_project, and
+test_gallery.py those of examples/gallery, at their small size.
 """
 
 import os
@@ -15,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = [
     program for program in sorted((ROOT / "examples").rglob("*.py"))
     if program.stem == "countdown"
-    or (program.parent.name not in ("effects", "tests") and program.stem != "resumed_training")
+    or (program.parent.name not in ("effects", "gallery", "tests") and program.stem != "resumed_training")
 ]
 
 
