@@ -24,7 +24,7 @@ from handlax import numpy as hnp
 from handlax.example_libraries import optimizers
 from handlax.random import keyless
 
-CONTEXT, BATCH, STEPS = 64, 16, 1600
+CONTEXT, BATCH, STEPS = 64, 16, 1800
 LAYERS, HEADS, WIDTH = 3, 4, 64
 TEXT = " ".join(" ".join(pydoc_data.topics.topics.values()).split())
 LETTERS = "".join(sorted(set(TEXT)))
@@ -104,7 +104,7 @@ def write(params: Any, first: Any, length: int) -> Any:
     def step(carry: Any, position: Any) -> Any:
         letter, cache = carry
         cache, scores = hx.handle(cached(position), cache)(logits)(params, letter[None])
-        following = keyless.categorical(scores[0] / 0.7)
+        following = keyless.categorical(scores[0] / 0.5)
         return (following, cache), (letter, scores[0])
 
     return lax.scan(step, (first, cache), hnp.arange(length))[1]
