@@ -100,7 +100,7 @@ def train(params: Any, running: Any, images: Any, labels: Any, order: Any) -> An
 
     def step(carry: Any, each: Any) -> Any:
         (state, running), (number, rows) = carry, each
-
+        # (state, result) of handle, the other way round: the state is what value_and_grad hands out beside the loss
         handled = lambda params: hx.handle(training, running)(loss)(params, images[rows], labels[rows])[::-1]
         (value, running), slopes = hx.value_and_grad(handled, has_aux=True)(params_of(state))
         return (update(number, slopes, state), running), value

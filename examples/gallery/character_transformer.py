@@ -28,7 +28,8 @@ CONTEXT, BATCH, STEPS = 64, 16, 1800
 LAYERS, HEADS, WIDTH = 3, 4, 64
 TEXT = " ".join(" ".join(pydoc_data.topics.topics.values()).split())
 LETTERS = "".join(sorted(set(TEXT)))
-SLOPES = 0.25 ** hnp.arange(1.0, HEADS + 1)
+TEMPERATURE = 0.5
+SLOPES = 0.25 ** hnp.arange(1.0, HEADS + 1)  # how fast each head forgets, in place of positions (Press et al. 2022)
 
 
 @hx.effect(vmap="per_lane")
@@ -104,7 +105,7 @@ def write(params: Any, first: Any, length: int) -> Any:
     def step(carry: Any, position: Any) -> Any:
         letter, cache = carry
         cache, scores = hx.handle(cached(position), cache)(logits)(params, letter[None])
-        following = keyless.categorical(scores[0] / 0.5)
+        following = keyless.categorical(scores[0] / TEMPERATURE)
         return (following, cache), (letter, scores[0])
 
     return lax.scan(step, (first, cache), hnp.arange(length))[1]
