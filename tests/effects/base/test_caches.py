@@ -155,13 +155,18 @@ def called(node):
     return ast.unparse(node).rpartition(".")[2]
 
 
+@functools.lru_cache(maxsize=1)  # of a module, which many questions are asked about
+def nodes(tree):
+    return [*ast.walk(tree)]
+
+
 def memoisers(tree):
     """The lines where Python's own memoisers are used or imported."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "functools":
             if MEMOISERS & {alias.name for alias in node.names}:
                 yield node.lineno
-        elif isinstance(node, ast.Attribute) and ast.unparse(node) in {f"functools.{name}" for name in MEMOISERS}:
+        elif isinstance(node, ast.Attribute) and node.attr in MEMOISERS and ast.unparse(node.value) == "functools":
             yield node.lineno
 
 
@@ -187,7 +192,7 @@ def bound(lines, test):
 
 
 def classes(tree):
-    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return [node for node in nodes(tree) if isinstance(node, ast.ClassDef)]
 
 
 def dictionaries(tree):
@@ -220,14 +225,14 @@ def growing(tree, methods):
 
 def mutable_defaults(tree):
     """The lines of functions that have a dictionary, list or set as default of a parameter."""
-    for node in [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]:
+    for node in [node for node in nodes(tree) if isinstance(node, FUNCTIONS)]:
         if any(is_dictionary(x) or is_collection(x) for x in [*node.args.defaults, *node.args.kw_defaults] if x):
             yield node.lineno
 
 
 def in_closures(tree):
     """The dictionaries of a function that outlive its call: a function that it returns fills them or hands them on."""
-    for outer in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+    for outer in [node for node in nodes(tree) if isinstance(node, ast.FunctionDef)]:
         results = [node.value for node in outer.body if isinstance(node, ast.Return)]
         names = {ast.unparse(result) for result in results if result}
         inner = [node for node in outer.body if isinstance(node, ast.FunctionDef) and node.name in names]

@@ -80,13 +80,14 @@ def ulps(y, wanted, info, floor, order):
     return max(0.0, float((abs(mp.mpf(y) - wanted) - (8 * tiny if abs(wanted) < 8 * tiny else 0)) / unit))
 
 
-def worst(name, order, dtype, x):
+def worst(name, order, dtype, x, ways):
     """Of eager and compiled results, the largest error in ulps and where it is."""
     info = hx.dtypes.finfo(dtype)
     f = derivatives(getattr(lax, name), order)
     wanted = [exact(name, order, float(v)) for v in x]
     results = []
-    for way, g in (("eager", f), ("compiled", hx.jit(f))):
+    for way in ways:
+        g = hx.jit(f) if way == "compiled" else f
         y = np.concatenate([np.asarray(g(part)) for part in np.array_split(x, -(-len(x) // 300))])
         column = way if order == 0 else COLUMNS[order + 1]
         floor = BOUNDS[name][column][1]
@@ -96,9 +97,11 @@ def worst(name, order, dtype, x):
     return results
 
 
-def assert_bounds(name, dtype, x):
+def assert_bounds(name, dtype, x, compiled=range(3)):
+    """The bounds of the values and both derivatives, eager ones and, of these orders, compiled ones."""
     for order in range(3):
-        for column, way, (error, at, got, wanted) in worst(name, order, dtype, x):
+        ways = ("eager", "compiled") if order in compiled else ("eager",)
+        for column, way, (error, at, got, wanted) in worst(name, order, dtype, x, ways):
             bound = BOUNDS[name][column][0] if order or hx.dtypes.finfo(dtype).bits > 16 else 1.0
             what = f"{name} {dtype} {way}, derivative {order} at {at!r}: {got!r}, not {mp.nstr(wanted, 17)}"
             assert error <= bound, f"{what}: {error} ulps"
@@ -110,7 +113,7 @@ def test_the_page_has_a_bound_for_every_operation():
 
 @pytest.mark.parametrize("name", EXACT)
 def test_operations_keep_their_bounds_at_special_values(name):
-    assert_bounds(name, "float32", np.array(QUICK, np.float32))
+    assert_bounds(name, "float32", np.array(QUICK, np.float32), compiled=[0])
 
 
 @pytest.mark.sweep

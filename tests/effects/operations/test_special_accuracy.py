@@ -346,6 +346,7 @@ def test_derivatives_of_betainc_at_the_ends(dtype, way):
         np.testing.assert_allclose(found, slopes_of_density(a, b, end), rtol=1e-3, err_msg=f"{a, b} at {end}")
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_second_derivatives_of_sinc(dtype, way):

@@ -53,6 +53,7 @@ PLACES = [HERE, SingleDeviceSharding(hx.devices()[3]), CUT, NamedSharding(MESH, 
 DTYPES = ["bool", "int4", "int8", "uint32", "bfloat16", "float32", "float64", "complex64"]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("place", PLACES, ids=str)
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))], ids=str)
 def test_an_array_has_the_layout_asked_for_and_the_same_elements(order, place):

@@ -235,10 +235,10 @@ def test_a_map_that_uses_the_axis_has_all_lanes(f, in_specs, out_specs, tracks, 
         x = hx.device_put(X, NamedSharding(mesh, P("a", *row)))
         mapped = hx.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=tracks)
         placed = {} if stated else {"spmd_axis_name": "a"}
-        for g in mapped, hx.grad(lambda row: hnp.sum(mapped(row) ** 2)):
-            y = hx.jit(hx.vmap(g, **placed))(x)
-            wanted = [np.asarray(g(hx.device_put(lane, NamedSharding(mesh, row)))) for lane in X]
-            np.testing.assert_allclose(y, wanted, rtol=1e-6)
+        both = lambda row: (mapped(row), hx.grad(lambda row: hnp.sum(mapped(row) ** 2))(row))
+        lanes = [hx.device_put(lane, NamedSharding(mesh, row)) for lane in X]
+        for y, *wanted in zip(hx.jit(hx.vmap(both, **placed))(x), *map(hx.jit(both), lanes)):
+            np.testing.assert_allclose(y, np.stack(wanted), rtol=1e-6)
             assert not stated or y.type.cut.spec[0] == "a"
 
 

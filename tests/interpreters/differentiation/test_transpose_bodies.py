@@ -145,6 +145,7 @@ def test_when_they_are_summed_changes_no_gradient(step, around, iterated, device
         assert number <= messages(f, devices, 2)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("around", ["jit", "checkpoint", "branches", "until", "scan"])
 @pytest.mark.parametrize("step", ["by a mean", "by a carry"])
 def test_in_what_each_device_chooses_itself_nothing_is_summed_over_devices(step, around):
