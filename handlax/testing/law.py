@@ -37,6 +37,9 @@ class Inapplicable(Exception):
     A comparison of nothing would hold, and say nothing. Checks of operations and handlers count such examples, and
     report a law that had no other.
 
+    >>> import numpy as np
+    >>> import handlax as hx
+    >>> from handlax import lax
     >>> from handlax.testing import OPERATION_LAWS
     >>> derivative, = [law for law in OPERATION_LAWS if law.name == "finite_differences"]
     >>> sin, = hx.make_program(lax.sin)(1.0).ops
@@ -122,6 +125,8 @@ class LawFails(AssertionError):
     An operation, handler or transformation does not mean what one of its rules says. The message has the law, the
     smallest example that was found, and what was computed and expected; ``law`` and ``example`` have both as values.
 
+    >>> import numpy as np
+    >>> import handlax as hx
     >>> from handlax.testing import OPERATION_LAWS, check_operation
     >>> laws = [law for law in OPERATION_LAWS if law.name == "finite_differences"]
     >>> @hx.operation

@@ -48,6 +48,8 @@ HANDLERS: dict[str, dict[str, Checked | str]] = {
     "tutorial/control-flow.md": {"counter": Checked("hx.perform(Step())", "0")},
     "tutorial/effect.md": {
         "collecting": Checked("say('hidden', x)", "{'hidden': 0.0}"),
+        "noisy": Checked("hx.perform(Noise())", "random.key(0)"),
+        "splitting": Checked("hx.perform(Noise())", "random.key(0)"),
         "clipped": Checked("hx.perform(Damped(), x)"),
         "largest": Checked("say('error', x)", "0.0"),
         "written": Checked("say('row', x)", "0.0"),
@@ -124,7 +126,12 @@ HANDLERS: dict[str, dict[str, Checked | str]] = {
         "safely": Checked("hx.perform(Fail(), x)"),
         "largest": Checked("report(x)", "-1.0"),
     },
-    "how-to/training-loop.md": {"metrics": Checked("hx.perform(Metric('x'), x)", "{'x': 0.0}")},
+    "how-to/state.md": {"logging": Checked("hx.perform(Metric('x'), x)", "()")},
+    "how-to/training-loop.md": {
+        "metrics": Checked("hx.perform(Metric('x'), x)", "{'x': 0.0}"),
+        "quiet": Checked("hx.perform(Metric('x'), x)"),
+        "logging": Checked("hx.perform(Metric('x'), x)", "()"),
+    },
     "how-to/vmap.md": {"written": Checked("hx.perform(Say(), x)", "0.0"), "stopping": OF_ONE_FUNCTION},
 }
 

@@ -23,6 +23,7 @@ class SparseEfficiencyError(BadArgument):
 
     A sparse dimension of several elements is to become a batch or dense one, along which every place is stored.
 
+    >>> from handlax import numpy as hnp
     >>> from handlax.experimental import sparse
     >>> x = sparse.BCOO.fromdense(hnp.eye(2))
     >>> sparse.bcoo_update_layout(x, n_batch=1)
