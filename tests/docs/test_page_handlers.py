@@ -48,6 +48,7 @@ HANDLERS: dict[str, dict[str, Checked | str]] = {
     "tutorial/control-flow.md": {"counter": Checked("hx.perform(Step())", "0")},
     "tutorial/effect.md": {
         "collecting": Checked("say('hidden', x)", "{'hidden': 0.0}"),
+        "moved": Checked("hx.perform(Reparametrised(), x, 0.5)", "random.key(0)"),
         "noisy": Checked("hx.perform(Noise())", "random.key(0)"),
         "splitting": Checked("hx.perform(Noise())", "random.key(0)"),
         "clipped": Checked("hx.perform(Damped(), x)"),
