@@ -169,7 +169,7 @@ _SPARSE.load = lambda: _late_module(f"{__name__}.experimental.sparse.sparse_rule
 _eager.install()
 _LATE_OPERATIONS.update(_LATE_NAMES)
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Most programs need few of these names, so each is imported when first asked for (PEP 562).
 if _typing.TYPE_CHECKING:
