@@ -94,7 +94,8 @@ def result_and_tangent(op: Operation, primals: Sequence[Any], returned: Any) -> 
     pair = pair_of(f"{op.name}, jvp", "result, tangent", returned)
     if not op.effectful or op.scopes:
         return pair
-    return [_declared_leaves(op, tuple([x.type for x in primals]), part) for part in pair]
+    leaves = [_declared_leaves(op, tuple([x.type for x in primals]), part) for part in pair]
+    return leaves if op.multiple_results else [only for only, in leaves]
 
 
 def _declared_leaves(op: Any, types: tuple[ArrayType, ...], part: Any) -> tuple[Any, ...]:

@@ -53,7 +53,7 @@ def outcome(sample):
     if written.dares is None:
         raise refusal
     assert re.search(messages(written.dares), str(refusal)), f"{sample}: {refusal}"
-    assert len(str(refusal).splitlines()) == 3, refusal
+    assert refusal.hint is not None, refusal
     return "refused"
 
 

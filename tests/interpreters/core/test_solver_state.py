@@ -99,7 +99,7 @@ def test_what_the_derivative_of_a_state_would_perform_again_is_refused():
     assert [float(y) for y in hx.handle(told, 0.0)(handled)(3.0)] == [3.0, 18.0]
     with pytest.raises(hx.errors.CannotCross, match=r"linear_solve.*tell.*a second time") as error:
         hx.handle(told, 0.0)(hx.grad(handled))(3.0)
-    assert len(str(error.value).splitlines()) == 3
+    assert error.value.hint is not None
 
 
 def test_two_handlers_have_their_states_from_one_solver():

@@ -268,7 +268,7 @@ def test_lanes_of_a_derivative_perform_the_rules_effects_once_or_are_refused(tra
     assert int(hx.handle(counter, 0)(transform(tolled))(3.0)[0]) == 1
     with pytest.raises(errors.CannotCross, match="the rule would perform them a second time") as error:
         scaling(transform(by_all_lanes(drawn)))(3.0)
-    assert len(str(error.value).splitlines()) == 3
+    assert error.value.hint is not None
 
 
 def test_a_clause_inside_vmap_applies_in_the_rule():

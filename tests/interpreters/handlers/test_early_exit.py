@@ -358,7 +358,7 @@ def in_the_rule_for_lanes(x):
 def test_an_end_that_a_rule_cannot_account_for_is_refused(f, rule):
     with pytest.raises(hx.errors.CannotCross, match=f"{rule}.*stop.* clause") as error:
         hx.vmap(hx.grad(hx.handle(squared)(f)))(hnp.array([0.5, 3.0]))
-    assert len(str(error.value).splitlines()) == 3
+    assert error.value.hint is not None
 
 
 def test_an_answer_of_another_structure_in_a_rule_is_refused():

@@ -67,7 +67,7 @@ def test_a_state_crosses_jit_by_interpreting_its_body():
 def test_an_effect_that_nobody_handles_is_named():
     with pytest.raises(errors.UnhandledEffect, match="pulse") as caught:
         ticking(1.0)
-    assert len(str(caught.value).splitlines()) == 3
+    assert caught.value.hint is not None
     with pytest.raises(errors.UnhandledEffect, match="Pulse"):
         hx.jit(ticking)(1.0)
     assert hx.handle(counter, 0)(ticking)(1.0)[0] == 4

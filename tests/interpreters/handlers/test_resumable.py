@@ -250,7 +250,7 @@ def test_a_clause_that_resumes_in_a_rule_alone_is_refused():
     handled = hx.handle(hx.handler({Pick: hx.ctl(lambda resume, op, xs: resume(xs[1]))}))(hx.jit(g))
     with pytest.raises(hx.errors.CannotCross, match=r"custom_jvp of .*pick.*the rest of the program") as error:
         hx.grad(handled)(1.0)
-    assert len(str(error.value).splitlines()) == 3
+    assert error.value.hint is not None
 
 
 def test_a_clause_once_that_resumes_within_its_own_resumption_is_refused():
