@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from command_line import pyplot, run
+from command_line import pyplot, run, save
 from scipy.special import gammaln, ndtri
 from sklearn.datasets import load_digits
 
@@ -123,7 +123,7 @@ def draw(params: Any, x: Any, labels: Any, picture: str) -> None:
         axes[name].imshow(tiled(images, 11 if name == "map" else 10), cmap="gray_r")
         axes[name].set_title(title)
         axes[name].axis("off")
-    figure.savefig(picture)
+    save(figure, picture)
 
 
 def main(small: bool = False, picture: str | None = None) -> dict[str, float]:
@@ -131,15 +131,15 @@ def main(small: bool = False, picture: str | None = None) -> dict[str, float]:
     order = np.random.default_rng(0).permutation(len(labels))
     images, labels = images[order].astype("float32"), labels[order]
     batches, test = images[: 11 * BATCH].reshape(11, BATCH, 64), images[11 * BATCH :]
-    compiled = hx.jit(hx.handle(drawn, random.key(1))(train), static_argnums=2)
+    compiled = hx.handle(drawn, random.key(1))(hx.jit(train, static_argnums=2))
     _, (params, losses) = compiled(initial(random.key(0)), batches, 150 if small else STEPS)
     measured = hx.jit(hx.vmap(evidence, in_axes=(None, 0, None)), static_argnums=2)
     _, lower = hx.handle(drawn, random.key(2))(measured)(params, test, 1)
     _, value = hx.handle(drawn, random.key(2))(measured)(params, test, 10 if small else 200)
-    if picture:
-        draw(params, test, labels[11 * BATCH :], picture)
     found = {"first loss": losses[0], "loss": losses[-11:].mean(), "bound": lower.mean(), "evidence": value.mean()}
     print(", ".join(f"{name} {float(x):.2f}" for name, x in found.items()))
+    if picture:
+        draw(params, test, labels[11 * BATCH :], picture)
     return {name: float(x) for name, x in found.items()}
 
 

@@ -1,12 +1,13 @@
-"""A residual network with batch normalisation, whose running statistics no function passes along.
+"""A residual network with batch normalisation, whose layers pass no running statistics along.
 
 The network is written for one image and mapped over a batch. A normalisation tells the moments of the batch by an
 effect, and asks which to use (Ioffe & Szegedy 2015). ``training`` answers with those, and has averages as its state;
 ``evaluating`` answers with the averages: there is no flag and no second path. The state goes through the ``vmap`` over
-images, the scan over blocks, ``checkpoint``, ``grad``, the scan over steps and ``jit``, none of which knows of it.
-Lanes perform the effect once together, and a block that is recomputed for the gradient does not perform it again: each
-layer has as many updates as there are steps. Without effects every layer takes and returns statistics, or map, scan,
-checkpoint and gradient are those of a library that lifts them over its own kind of state.
+images, the scan over blocks and ``checkpoint``, none of which knows of it, and comes out beside the loss: ``train``
+hands it from step to step, as it does the parameters. Lanes perform the effect once together, and a block that is
+recomputed for the gradient does not perform it again: each layer has as many updates as there are steps. Without
+effects every layer takes and returns statistics, or map, scan and checkpoint are those of a library that lifts them
+over its own kind of state.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from command_line import pyplot, run
+from command_line import pyplot, run, save
 from sklearn.datasets import load_digits
 
 import handlax as hx
@@ -124,7 +125,7 @@ def draw(losses: Any, alone: dict[str, Any], picture: str) -> None:
     right.set(title="Batches of one digit, by two handlers", xlabel="digit", ylabel="accuracy", xticks=range(10))
     right.set(ylim=(0, 1.19), yticks=np.linspace(0, 1, 6))
     right.legend(ncols=2, loc="upper center")
-    figure.savefig(picture)
+    save(figure, picture)
 
 
 def main(small: bool = False, picture: str | None = None) -> dict[str, float]:
@@ -138,12 +139,12 @@ def main(small: bool = False, picture: str | None = None) -> dict[str, float]:
     one = np.stack([seen + np.flatnonzero(labels[seen:] == digit)[:25] for digit in range(10)])
     handlers = {"running statistics": evaluating(running), "those of the batch": of_the_batch}
     alone = {name: accuracies(handler, params, images[one], labels[one]) for name, handler in handlers.items()}
-    if picture:
-        draw(losses, alone, picture)
     found = {"first loss": losses[0], "loss": losses[-10:].mean(), "accuracy": test}
     found |= {f"one digit, {name}": values.mean() for name, values in alone.items()}
     found |= {"fewest updates": running[2].min(), "most updates": running[2].max()}
     print(", ".join(f"{name} {float(x):.4g}" for name, x in found.items()))
+    if picture:
+        draw(losses, alone, picture)
     return {name: float(x) for name, x in found.items()}
 
 

@@ -3,10 +3,10 @@
 A layer performs an effect, ``Attend``, with its queries, keys and values, and a handler says what they attend to. Under
 ``whole``, which trains, every letter of a text attends to those before it, all at once. Under ``cached``, which writes,
 a state has the keys and values of all layers so far, and one new letter attends to them. The state goes through the
-scan over layers, the scan over letters and the ``vmap`` over texts, and the two handlers give the same scores, which is
-compared, at a price that ``hx.costs`` counts. Batches and letters are drawn without keys. Without effects the cache is
-an argument and a result of every function between the sampler and the attention, or a library's, whose scan it needs,
-and a flag says whether there is one.
+scan over layers, ``write`` hands it from letter to letter, and ``vmap`` writes several texts at once. The two handlers
+give the same scores, which is compared, at a price that ``hx.costs`` counts. Batches and letters are drawn without
+keys. Without effects the cache is an argument and a result of every function between the sampler and the attention, or
+a library's, whose scan it needs, and a flag says whether there is one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import textwrap
 from typing import Any
 
 import numpy as np
-from command_line import GREEN, pyplot, run
+from command_line import GREEN, pyplot, run, save
 
 import handlax as hx
 from handlax import lax, nn, random
@@ -130,7 +130,7 @@ def draw(losses: Any, test: float, texts: list[str], picture: str) -> None:
     right.text(0, 0.98, written, family="monospace", size=7.7, va="top", linespacing=1.35, parse_math=False)
     right.set_title("What it writes", loc="left")
     right.axis("off")
-    figure.savefig(picture)
+    save(figure, picture)
 
 
 def main(small: bool = False, picture: str | None = None) -> dict[str, float]:
@@ -143,13 +143,13 @@ def main(small: bool = False, picture: str | None = None) -> dict[str, float]:
     letters, scores = writing(params, np.full(3, LETTERS.index("."), "int32"), 60 if small else 280)
     again = hx.vmap(hx.handle(whole)(logits), in_axes=(None, 0))(params, letters)
     texts = ["".join(LETTERS[i] for i in row[1:]).strip() for row in np.asarray(letters)]
-    if picture:
-        draw(np.asarray(losses), float(test), texts, picture)
     found = {
         "first loss": losses[0], "loss": losses[-20:].mean(), "test loss": test,
         "difference": abs(scores - again).max(), "price": price(params, letters[0]),
     }
     print(*texts, ", ".join(f"{name} {float(x):.4g}" for name, x in found.items()), sep="\n\n")
+    if picture:
+        draw(np.asarray(losses), float(test), texts, picture)
     return {name: float(x) for name, x in found.items()}
 
 

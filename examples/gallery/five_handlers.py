@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from command_line import pyplot, run
+from command_line import pyplot, run, save
 from sklearn.datasets import load_digits
 
 import handlax as hx
@@ -117,8 +117,7 @@ def draw(picture: str, found: dict[str, Any]) -> None:
     f.set(title="5. Leave out: one layer", xlabel="layer", ylabel="test accuracy (%)", ylim=(0, 125))
     f.set_yticks(range(0, 101, 20))
     f.legend()
-    figure.savefig(picture)
-    pyplot.close(figure)
+    save(figure, picture)
 
 
 def main(small: bool = False, picture: str | None = None) -> dict[str, Any]:
@@ -140,7 +139,7 @@ def main(small: bool = False, picture: str | None = None) -> dict[str, Any]:
         "without": curve(lambda i: hx.handle(without(i), 0)(accuracy)(*test)[1], hnp.arange(BLOCKS + 1)),
     }
     for name in ("accuracy", "multiplications", "activations", "by bits", "without"):
-        print(f"{name}: {np.round(found[name], 3).tolist()}")
+        print(f"{name}: {np.array2string(np.asarray(found[name]), precision=3)}")
     if picture:
         draw(picture, found)
     return found

@@ -14,7 +14,7 @@ import pathlib
 from typing import Any
 
 import numpy as np
-from command_line import BLUE, GREEN, GREY, ORANGE, pyplot, run
+from command_line import BLUE, GREEN, GREY, ORANGE, pyplot, run, save
 
 import handlax as hx
 from handlax import numpy as hnp
@@ -127,7 +127,7 @@ def draw(t: Any, y: Any, new: Any, mean: Any, deviation: Any, terms: Any, pictur
     for term, color in colors.items():
         axes[term].plot(new, terms[term], color=color, linewidth=0.8)
         axes[term].set(title=f"The {term} alone", ylabel="ppm")
-    figure.savefig(picture)
+    save(figure, picture)
 
 
 def main(small: bool = False, picture: str | None = None) -> dict[str, float]:
@@ -139,8 +139,6 @@ def main(small: bool = False, picture: str | None = None) -> dict[str, float]:
     predicted = hx.jit(lambda logs, *args: hx.handle(given(logs))(predict)(*args))
     mean, deviation, terms = hx.tree.map(np.asarray, predicted(logs, t[train], y[train] - centre, new))
     errors = (mean[: len(t)] + centre - y)[t >= LAST]
-    if picture:
-        draw(t, y, new, mean + centre, deviation, terms, picture)
     for label, value in sorted(logs.items()):
         print(f"{label:>16}: {np.exp(value):7.2f}")
     found = {
@@ -148,6 +146,8 @@ def main(small: bool = False, picture: str | None = None) -> dict[str, float]:
         "within two deviations": float((abs(errors) < 2 * deviation[: len(t)][t >= LAST]).mean()),
     }
     print(", ".join(f"{name} {x:.4g}" for name, x in found.items()))
+    if picture:
+        draw(t, y, new, mean + centre, deviation, terms, picture)
     return found
 
 

@@ -3,9 +3,9 @@
 The field is a small network of both populations and of one hidden number (an augmented neural ODE, Dupont et al. 2019),
 fitted to longer and longer windows of the record. ``odeint`` chooses its steps, and its derivative is the adjoint
 equation, solved backwards. What a neural ODE costs is how often both solvers evaluate the network, which no result of
-``odeint`` tells. Here the network performs an effect and a handler counts it: through the solver's loop of unknown
-length, the derivative rule, the lanes of ``vmap``, the scan over all steps and ``jit``. Without effects the solver is
-rewritten to return its count, and that of the adjoint leaves a backward rule only in the guise of a gradient.
+``odeint`` tells. Here the network performs an effect and a handler counts it, in each step of the compiled loop that
+trains: through the solver's loop of unknown length, the derivative rule and the lanes of ``vmap``. Without effects the
+solver is rewritten to return its count, and that of the adjoint leaves a backward rule only in the guise of a gradient.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from command_line import BLUE, GREEN, ORANGE, RED, pyplot, run
+from command_line import BLUE, GREEN, ORANGE, RED, pyplot, run, save
 
 import handlax as hx
 from handlax import lax, random
@@ -108,7 +108,7 @@ def draw(params: Any, rows: np.ndarray, picture: str) -> None:
     axes["evaluations"].plot(rows[:, 2], color=RED, label="adjoint")
     axes["evaluations"].set(xlabel="step", ylabel="evaluations\nper window")
     axes["evaluations"].legend()
-    figure.savefig(picture)
+    save(figure, picture)
 
 
 def main(small: bool = False, picture: str | None = None) -> dict[str, float]:

@@ -1,10 +1,10 @@
 """Bayesian regression on 442 patients by Hamiltonian Monte Carlo, beside least squares.
 
 ``model`` draws coefficients, their scale and the noise, and from them how a disease goes on (Efron et al. 2004). The
-log-density, its Hessian, which scales the chains, and the predictions come from this one function, by handlers. No
-function takes a key but for ``seed``, which gives each chain, each state and each parameter a draw of its own through
-``jit``, ``vmap`` and ``scan``; the program counts that they are distinct. In JAX the keys are split and passed through
-both loops by hand, and one that is used twice gives chains that agree wrongly, without an error.
+log-density, its Hessian, which scales the chains, and the predictions come from this one function, by handlers. Neither
+the model nor the sampler takes a key: ``seed`` has one for each chain, and gives each state draws of its own through
+the ``scan``; the program counts that they are distinct. In JAX keys are split and passed through model and sampler by
+hand, and one that is used twice gives draws that agree wrongly, without an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from command_line import pyplot, run
+from command_line import pyplot, run, save
 from sklearn.datasets import load_diabetes
 
 import handlax as hx
@@ -100,8 +100,7 @@ def draw(picture: str, names: list[str], weights: np.ndarray, least: np.ndarray,
     right.set(title=f"{names[4]} in each chain, R-hat at most {r:.3f}", xlabel="coefficient", ylabel="density",
               xlim=(-0.65, 0.65))
     right.legend(loc="upper right")
-    figure.savefig(picture)
-    pyplot.close(figure)
+    save(figure, picture)
 
 
 def main(small: bool = False, picture: str | None = None) -> dict[str, Any]:

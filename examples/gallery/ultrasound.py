@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from command_line import pyplot, run
+from command_line import pyplot, run, save
 from sklearn.datasets import load_digits
 
 import handlax as hx
@@ -113,10 +113,9 @@ def draw(picture: str, hidden: Any, found: Any, record: np.ndarray, misfits: np.
     c.set(title="Heard of one pulse", xlabel="microphone", ylabel="step")
     d.plot(misfits)
     d.axhline(NOISE**2 * record.size, color="black", linestyle="--", linewidth=1, label="noise")
-    d.set(title="Descent", xlabel="step", ylabel="misfit of a pulse", ylim=(0, None))
+    d.set(title="Misfit of a pulse", xlabel="step", ylim=(0, None))
     d.legend()
-    figure.savefig(picture)
-    pyplot.close(figure)
+    save(figure, picture)
 
 
 def main(small: bool = False, picture: str | None = None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from command_line import pyplot, run
+from command_line import pyplot, run, save
 
 import handlax as hx
 from handlax import lax, nn, random
@@ -110,8 +110,7 @@ def draw(picture: str, show: np.ndarray, estimates: np.ndarray, exact: float, wo
     right.axhline(exact, color="black", linestyle="--", linewidth=1, label=f"by all {STATES ** len(word):,} paths")
     right.set(title=f'Evidence of "{word}"', xlabel="drawn paths", ylabel="log-probability")
     right.legend()
-    figure.savefig(picture)
-    pyplot.close(figure)
+    save(figure, picture)
 
 
 def main(small: bool = False, picture: str | None = None) -> dict[str, Any]:
