@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
 from types import ModuleType
 from typing import NamedTuple
 
@@ -103,12 +102,12 @@ def page(kind: type[BaseException], namespace: str) -> str:
     return "\n\n".join([*lines, "[All errors](index.md)"]) + "\n"
 
 
-def index(kinds: Iterable[type[BaseException]]) -> str:
-    """The table of all classes."""
+def index(kinds: dict[type[BaseException], str]) -> str:
+    """The table of all classes; one that is not of ``handlax.errors`` has its namespace beside its name."""
     rows = [
-        f"| [`{kind.__name__}`]({kind.__name__}.md) | {prose([parts(kind).sentence]).replace(chr(10), ' ')} "
-        f"| {bases(kind)} |"
-        for kind in sorted(kinds, key=lambda kind: kind.__name__)
+        f"| [`{kind.__name__}`]({kind.__name__}.md){'' if namespace == errors.__name__ else f', of `{namespace}`'} "
+        f"| {prose([parts(kind).sentence]).replace(chr(10), ' ')} | {bases(kind)} |"
+        for kind, namespace in sorted(kinds.items(), key=lambda item: item[0].__name__)
     ]
     others = [
         f"`{name}` is [`{kind.__name__}`]({kind.__name__}.md)" for name in errors.__all__
@@ -123,7 +122,8 @@ def index(kinds: Iterable[type[BaseException]]) -> str:
         "terminal.",
         "A class of your own that derives from one of these has its page.", "",
         "Each of `handlax.errors` is a `HandlaxError`, and the fitting class of Python's, by which programs that were "
-        "written for NumPy or JAX catch it.", "",
+        "written for NumPy or JAX catch it.",
+        "A class of another module, which stands beside its name, is what the last column says.", "",
         "| class | raised for | is a |", "| --- | --- | --- |", *rows, "",
         f"Names of JAX's: {', '.join(others)}.", "",
         "Made from the docstrings of the classes by `python tools/reference.py`.",

@@ -138,3 +138,16 @@ def test_the_gallery_shows_a_program(file):
     assert picture.stat().st_size < LARGEST
     height, width, _ = image.imread(picture).shape
     assert width <= 900 and height <= width
+
+
+def test_a_picture_in_a_folder_that_is_not_there_is_refused_before_the_work(program, monkeypatch, capsys, tmp_path):
+    command_line, calls = program("command_line"), []
+    run = lambda picture: (
+        monkeypatch.setattr(sys, "argv", ["program", "--picture", str(picture)]),
+        command_line.run(lambda **options: calls.append(options)),
+    )
+    with pytest.raises(SystemExit):
+        run(tmp_path / "none" / "a.png")
+    assert f"there is no folder {tmp_path / 'none'}" in capsys.readouterr().err and not calls
+    run(tmp_path / "a.png")
+    assert calls == [{"small": False, "picture": str(tmp_path / "a.png")}]
