@@ -1,10 +1,11 @@
 """Execute the notebooks of docs/ and write what their cells give into them.
 
     python tools/notebook_outputs.py            write the outputs
-    python tools/notebook_outputs.py --check    fail if a notebook has others, times aside
+    python tools/notebook_outputs.py --check    fail if a notebook has others, times and the width of columns aside
 
 Cells are executed as plain Python, in the order in which they stand. What a cell prints is an output, and so is the
-value of an expression at its end: the HTML that a notebook would show of it, else its ``repr``.
+value of an expression at its end: the HTML that a notebook would show of it, with what ``print`` shows for readers of
+text, else its ``repr``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-TIME = re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)? (?:s|ms|us)\b")
+TIME = re.compile(r" {2,}| ?\b\d+(?:\.\d+)?(?:e[+-]?\d+)? (?:s|ms|us)\b")
 
 
 def executed(notebook: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +51,8 @@ def outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, A
         found.append({"name": "stdout", "output_type": "stream", "text": lines(printed.getvalue())})
     if value is not None:
         page = getattr(value, "_repr_html_", None)
-        data = {"text/plain": lines(repr(value))} if page is None else {"text/html": lines(page())}
+        text = repr(value) if page is None else str(value)  # the repr of costs has no order
+        data = {"text/plain": lines(text), **({} if page is None else {"text/html": lines(page())})}
         found.append({"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"})
     return found
 
@@ -64,7 +66,7 @@ def file_text(notebook: dict[str, Any]) -> str:
 
 
 def first_difference(written: str, found: str) -> str:
-    """The first line that differs, in both texts, times aside; empty where none does."""
+    """The first line that differs, in both texts, times and the blanks of columns aside; empty where none does."""
     pairs = zip((*written.splitlines(), "the end"), (*found.splitlines(), "the end"))
     differing = [pair for pair in pairs if TIME.sub("", pair[0]) != TIME.sub("", pair[1])]
     return "{:.200}\nis now\n{:.200}".format(*differing[0]) if differing else ""

@@ -42,10 +42,11 @@ def test_a_cell_gives_what_it_prints_and_its_last_expression():
     first, second, third = executed("n = 1\nprint('a')\nn + 1", "m = n", "import handlax as hx\nhx.numpy.ones(n)")
     assert [output.get("text", output.get("data")) for output in first] == [["a\n"], {"text/plain": ["2"]}]
     assert second == []
-    assert [*third[0]["data"]] == ["text/html"]
+    assert third[0]["data"]["text/plain"] == ["[1.]"] and third[0]["data"]["text/html"]
 
 
 def test_times_alone_may_differ():
     assert notebook_outputs.first_difference("in 3.5 ms\n1", "in 12 us\n1") == ""
+    assert notebook_outputs.first_difference("f    tracing\nf  102 ms (2)", "f   tracing\nf  67 ms (2)") == ""
     assert notebook_outputs.first_difference("a\nin 3.5 ms", "a\nin 3.5 m") == "in 3.5 ms\nis now\nin 3.5 m"
     assert notebook_outputs.first_difference("a", "a\nb") == "the end\nis now\nb"
