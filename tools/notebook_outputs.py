@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-TIME = re.compile(r" {2,}| ?\b\d+(?:\.\d+)?(?:e[+-]?\d+)? (?:s|ms|us)\b")
+VARYING = re.compile(r" {2,}| ?\b\d+(?:\.\d+)?(?:e[+-]?\d+)? (?:s|ms|us)\b")
 
 
 def executed(notebook: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def file_text(notebook: dict[str, Any]) -> str:
 def first_difference(written: str, found: str) -> str:
     """The first line that differs, in both texts, times and the blanks of columns aside; empty where none does."""
     pairs = zip((*written.splitlines(), "the end"), (*found.splitlines(), "the end"))
-    differing = [pair for pair in pairs if TIME.sub("", pair[0]) != TIME.sub("", pair[1])]
+    differing = [pair for pair in pairs if VARYING.sub("", pair[0]) != VARYING.sub("", pair[1])]
     return "{:.200}\nis now\n{:.200}".format(*differing[0]) if differing else ""
 
 
