@@ -119,7 +119,7 @@ def field_names(block: type, cells: Mapping[str, Any]) -> tuple[str, ...]:
             continue
         raise RegistrationError(
             f"{block.__name__}: a field must not be called {name!r}, {reason}.",
-            hint="choose another name for the field.",
+            hint="choose another name for the field, such as label.",
         )
     return names
 

@@ -294,7 +294,7 @@ class _Frame:
         raise CannotCross(
             f"{op.name}: a clause that takes resume, of {', '.join(self.resuming())}, cannot cross it: the rest of "
             "the program after one iteration of a loop of unknown length, or in one lane, is not a function.",
-            hint=f"{_INSTEAD.get(op.runs, 'unroll it in Python')}, or handle it by a clause that answers once; it is "
+            hint=f"{_INSTEAD.get(op.runs, 'unroll it in Python')}, or handle it by a plain clause; it is "
             f"at {Site(*self.program.sites[i])}.",
         )
 
@@ -382,9 +382,9 @@ def answer_given(
 
 
 def resumed_again(op: Operation) -> BadCall:
-    """The error for a clause of kind ``once`` that calls ``resume`` again."""
+    """The error for a clause of kind ``once``, or a step, that is resumed again."""
     return BadCall(
-        f"{op.name}: a clause hx.once resumes at most once, it resumes again.",
+        f"{op.name}: a clause hx.once, or a step, resumes at most once, it resumes again.",
         hint="make it hx.ctl, or hx.steps(E, many=True): the function is then executed again, with the same answers.",
     )
 

@@ -60,7 +60,7 @@ def _name_of(rule: Any) -> str:
 def _refused(rule: RefusedDerivative | RefusedLanes, what: str) -> CannotCross:
     return CannotCross(
         f"{rule.shown}: its {what} is needed, but {rule.clause} from inside it, which takes away its rule.",
-        hint="perform the effect before or after it, or handle it by a clause that answers once.",
+        hint="perform the effect before or after it, or handle it by a plain clause.",
     )
 
 

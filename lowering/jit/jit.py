@@ -75,6 +75,7 @@ def jit(
             has a layout too: arrays are row-major without one, and arguments are taken as they lie.
         static_argnums, static_argnames: arguments that are hashable Python values, not arrays; a trace for each value.
         donate_argnums, donate_argnames: arguments whose memory may be used for results; the call deletes them.
+            Under another transformation or a handler nothing is donated: ``jit(handle(h)(f))``, not the reverse.
         keep_unused: pass arguments to the device that the result does not depend on.
         device, backend: the device; by default those of committed arguments, else those of the meshes that the program
             names, else of the mesh that ``set_mesh`` has set, else the default device.

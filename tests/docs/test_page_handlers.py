@@ -49,6 +49,7 @@ HANDLERS: dict[str, dict[str, Checked | str]] = {
     "tutorial/effect.md": {
         "collecting": Checked("say('hidden', x)", "{'hidden': 0.0}"),
         "moved": Checked("hx.perform(Reparametrised(), x, 0.5)", "random.key(0)"),
+        "observing": Checked("hx.perform(Reparametrised(), x, 0.5)", "0.0"),
         "noisy": Checked("hx.perform(Noise())", "random.key(0)"),
         "splitting": Checked("hx.perform(Noise())", "random.key(0)"),
         "clipped": Checked("hx.perform(Damped(), x)"),

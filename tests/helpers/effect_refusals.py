@@ -16,7 +16,7 @@ class Refusal(NamedTuple):
 REFUSED = {
     "the rest after an iteration": Refusal(
         "the rest of the program after one iteration of a loop of unknown length, or in one lane, is not a function",
-        "give it a length, .* or handle it by a clause that answers once|handle it inside, vmap",
+        "give it a length, .* or handle it by a plain clause|handle it inside, vmap",
         "| `ctl` through a `while_loop`, or lanes |",
     ),
     "an iteration without support": Refusal(
@@ -52,7 +52,7 @@ REFUSED = {
     ),
     "a rule that a clause takes apart": Refusal(
         "its derivative is needed, but (the|a) clause .* from inside it, which takes away its rule",
-        "perform the effect before or after it, or handle it by a clause that answers once",
+        "perform the effect before or after it, or handle it by a plain clause",
         "| the derivative, or lanes, of a function with a rule for it that performs an effect with `ctl` |",
     ),
     "a body in direct style": Refusal(
