@@ -34,6 +34,7 @@ LANES = 32          # strips of a ragged array
 FEW_LANES = 8       # whose lengths the title states
 FEW = 100           # so many numbers are shown as text too
 SMALL = 1 << 20     # bytes that are read whole, faster than a program that cuts elements out is compiled
+VIEWED = ("cpu",)   # platforms whose data NumPy sees where they lie
 SHARDS = 64         # of more shards none is read
 
 
@@ -114,7 +115,9 @@ def sample(x: ConcreteArray, sharding: Sharding | None = None) -> np.ndarray[Any
     found = np.empty(shape, x.type.dtype)
     for shard in _distinct_shards(x):
         there, starts, sizes = _places(shard.index, steps, x.type.shape)
-        if all(sizes):
+        if all(sizes) and _is_read_whole(shard, x):
+            found[there] = shard.data.value[tuple(map(slice, starts, (None,) * x.ndim, steps))]
+        elif all(sizes):
             found[there] = _on_its_device(_cut, shard.data, starts, sizes, tuple(steps))
     return found
 
@@ -124,9 +127,17 @@ def _distinct_shards(x: ConcreteArray) -> Iterable[Shard]:
     return {str(shard.index): shard for shard in x.addressable_shards}.values()
 
 
+def _is_read_whole(shard: Shard, of: ConcreteArray) -> bool:
+    """Whether reading all of a shard is faster than compiling a program for its device.
+
+    An array that is a shard itself would keep what is read, and could no longer be donated without a copy.
+    """
+    return shard.data is not of and (shard.data.nbytes <= SMALL or shard.device.platform in VIEWED)
+
+
 @partial(jit, static_argnums=(2, 3))
 def _cut(x: Any, starts: tuple[int, ...], sizes: tuple[int, ...], steps: tuple[int, ...]) -> Any:
-    """Elements at equal distances, which shards of one shape take by one program: their starts are operands."""
+    """Elements at equal distances, which shards of one shape take by one trace: their starts are operands."""
     return slice_(dynamic_slice(x, starts, sizes), (0,) * len(sizes), sizes, steps)
 
 
@@ -216,8 +227,10 @@ def _at_rows(data: ConcreteArray, rows: np.ndarray[Any, Any]) -> np.ndarray[Any,
     for shard in _distinct_shards(data):
         (start, stop), *others = [part.indices(size)[:2] for part, size in zip(shard.index, data.type.shape)]
         mine = (start <= rows) & (rows < stop)
-        if mine.any() and not any([begin for begin, _ in others]):
-            # as many rows of each shard, so that shards of one shape have one program
-            sent = _on_its_device(_first_of_rows, shard.data, np.clip(rows - start, 0, stop - start - 1))
-            found[mine] = sent[mine]
+        if any([begin for begin, _ in others]) or not mine.any():
+            continue
+        if _is_read_whole(shard, data):
+            found[mine] = shard.data.value[(rows[mine] - start, *[0] * (data.ndim - 1))]
+        else:  # as many rows of each, so that shards of one shape have one trace
+            found[mine] = _on_its_device(_first_of_rows, shard.data, np.clip(rows - start, 0, stop - start - 1))[mine]
     return found
