@@ -98,7 +98,7 @@ def test_a_state_that_was_deleted_says_so():
     x = hx.device_put(np.ones(3, np.float32))
     counter = hx.handler({hx.operations.Sin: lambda n, op, x: (n, x)})
     x.delete()
-    assert "state {'n': f32[3] deleted}" in hx.handle(counter, {"n": x})._repr_html_()
+    assert "state {&#39;n&#39;: f32[3] deleted}" in hx.handle(counter, {"n": x})._repr_html_()
 
 
 def test_a_long_state_loses_its_end():
