@@ -103,7 +103,7 @@ clean:          ## remove environments, caches and builds
 
 $(DEV)/ready: EXTRAS := test,check
 $(LOWEST)/ready: EXTRAS := test
-$(LOWEST)/ready: PINS = $$($(PYTHON) tools/lowest_versions.py)
+$(LOWEST)/ready: PINS = $$($(PYTHON) tools/lowest_versions.py direct save)
 $(PEER)/ready: EXTRAS := test,peer
 $(BENCH)/ready: EXTRAS := bench
 $(GPU)/ready: EXTRAS := test,bench,gpu

@@ -87,13 +87,19 @@ def bases(kind: type[BaseException]) -> str:
     return " and ".join([*[", ".join(names[:-1])] * (len(names) > 1), names[-1]])
 
 
+def article(kind: type[BaseException]) -> str:
+    """The article before the first of its bases."""
+    return "an" if kind.__bases__[0].__name__[0] in "AEIOU" else "a"
+
+
 def page(kind: type[BaseException], namespace: str) -> str:
     """The page of a class."""
     found = parts(kind)
     code = "\n".join([*found.program, *found.corrected])
     imports = [line for word, line in IMPORTS.items() if re.search(rf"\b{word}\b", code)]
     lines = [
-        f"# {kind.__name__}", f"{prose([found.sentence])}\n`{namespace}.{kind.__name__}` is a {bases(kind)}.",
+        f"# {kind.__name__}",
+        f"{prose([found.sentence])}\n`{namespace}.{kind.__name__}` is {article(kind)} {bases(kind)}.",
         "## Cause", prose(found.cause), block(found.program, imports),
         "## Remedy", prose(found.remedy), block(found.corrected, []),
     ]

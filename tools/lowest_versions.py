@@ -1,10 +1,11 @@
-"""Print the lowest versions of the packages that handlax, ``direct`` and ``save`` need, as pip's pins.
+"""Print the lowest versions of the packages that handlax and the extras that are named need, as pip's pins.
 
-    python tools/lowest_versions.py      ->  numpy==2.3 jaxlib==0.10.2 ...
+    python tools/lowest_versions.py direct save      ->  numpy==2.3 jaxlib==0.10.2 ... greenlet==3.1 ...
 """
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,11 +20,12 @@ def lowest(requirements: Sequence[str]) -> Iterator[str]:
         yield f"{name}=={version.partition(',')[0]}"
 
 
-def pins() -> list[str]:
+def pins(extras: Sequence[str] = ()) -> list[str]:
+    """The lowest versions of what handlax needs, and of what these extras add."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    return [*lowest(project["dependencies"]), *lowest(extras["direct"]), *lowest(extras["save"])]
+    optional = project["optional-dependencies"]
+    return [*lowest(project["dependencies"]), *[pin for extra in extras for pin in lowest(optional[extra])]]
 
 
 if __name__ == "__main__":
-    print(*pins())
+    print(*pins(sys.argv[1:]))

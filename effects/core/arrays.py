@@ -554,7 +554,8 @@ def perform(op: Any, *operands: Any) -> Any:
     """
     if not isinstance(op, Operation):
         shown = f"the class {op.__name__}" if isinstance(op, type) else type(op).__name__
-        hint = "perform(Op(field, ...), operand, ...), of a class below @hx.effect or @hx.operation."
+        new = f"{op.__name__}({', '.join(op._names)})" if isinstance(op, type) and issubclass(op, Operation) else "Op()"
+        hint = f"perform({new}, operand, ...), an instance of a class below @hx.effect or @hx.operation."
         raise BadCall(f"perform: an operation is needed, got {shown}.", hint=hint)
     if op.scopes:
         return LaterLayers.perform_scoped(op, *operands)

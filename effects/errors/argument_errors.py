@@ -32,7 +32,7 @@ class BadArgument(HandlaxError, ValueError):
     """A static argument (axis, name, mode, ...) outside the range of its values.
 
     An argument that is no array (a name, a mode, a position, a count) has a value that the function does not know.
-    The message lists the values that it may have.
+    The message says what it must be, and lists the names that there are.
 
     >>> hnp.pad(hnp.ones(2), 1, mode="zeros")
     Traceback (most recent call last):
@@ -41,7 +41,7 @@ class BadArgument(HandlaxError, ValueError):
       at ...
       hint: help(hx.errors.BadArgument) explains it.
 
-    Remedy: choose one of the values in the message.
+    Remedy: give it a value as the message says, here one of the names.
 
     >>> hnp.pad(hnp.ones(2), 1, mode="constant")
     Array([0., 1., 1., 0.], dtype=float32)

@@ -36,7 +36,8 @@ class HandlaxError(Exception):
     It is caught where a program goes on after any of them; what is raised is always one of the classes below it.
     ``what`` says what must hold and what was found, ``where`` the user's line and the handlers in force, as ``place()``
     gives it, ``hint`` the remedy, or None: then the last line of the message names the page of the class.
-    Texts of more than two thousand characters lose their middle, unless ``quotes``: the text is the user's, or XLA's.
+    ``what`` loses its middle beyond 1200 characters, and ``hint`` beyond 700, unless ``quotes``: the text is the
+    user's, or XLA's.
 
     >>> hnp.ones(2) + hnp.ones(3)
     Traceback (most recent call last):

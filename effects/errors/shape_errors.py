@@ -92,7 +92,7 @@ class DTypeMismatch(HandlaxError, TypeError, ValueError):
     >>> hnp.add(hnp.ones(2, "float32"), hnp.ones(2, "int32")).dtype
     dtype('float32')
 
-    Elsewhere: JAX raises TypeError; NumPy has no functions that refuse to promote.
+    Elsewhere: JAX raises TypeError; NumPy promotes, and with ``casting="no"`` raises TypeError too.
     """
 
 

@@ -252,7 +252,8 @@ def check_arity(op: Operation, clause: Any, types: Sequence[Any], stateful: bool
         if not resumes and "resume" in inspect.signature(clause).parameters:
             hint = "a clause that takes the rest of the program is hx.ctl(lambda resume, op: ...), with resume first."
         elif _takes(clause, otherwise):
-            hint = f"this clause has {'no' if stateful else 'a'} state: hx.handle(h{', state' * (not stateful)})(f)."
+            under = f"hx.handle(h{', state' * (not stateful)})(f)"
+            hint = f"under {under} it would be called with ({', '.join(otherwise)}), which it takes."
         else:
             hint = f"a clause is ({first}op, *operands), and ({first}state, op, *operands) under hx.handle(h, state)."
         raise BadCall(

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Mapping, Sequence
 
 from .outline import Outline, OutlineLine, OutlineOperand, bytes_text, escape, handler_lines, source_line
-from .svg import STYLE as SVG_STYLE
 
 POINTS = 400  # bars of a memory figure; of a longer program each bar is the maximum over a group of equations
 
@@ -45,7 +44,9 @@ STYLE = r"""
 .hx-page :focus-visible { outline: 2px solid var(--link); outline-offset: 1px; }
 .hx-page .inner { margin: 4px 0 10px 12px; padding: 6px 0 6px 10px; border: 1px solid var(--line); border-right: 0; }
 .hx-page figure { margin: 4px 0 10px; }
-.hx-page .hx { display: block; width: 100%; height: 64px; background: transparent; }
+.hx-page .bars { display: block; width: 100%; height: 64px; background: transparent; }
+.hx-page .bar { fill: var(--bar); }
+.hx-page .peak { fill: var(--peak); }
 .hx-page table { border-collapse: collapse; margin: 4px 0 10px; font: inherit; width: auto; }
 .hx-page th, .hx-page td { padding: 1px 14px 1px 0; text-align: left; vertical-align: top; border: 0;
   background: none; color: inherit; }
@@ -71,7 +72,7 @@ main > .hx-page { --ink: #1c2733; --soft: #5d6b7a; --line: #d5dce3; --paper: #ff
 
 def in_page(elements: str) -> str:
     """An element with the styles of pages, which can stand in any document."""
-    return f'<div class="hx-page">\n<style>{STYLE}{SVG_STYLE}</style>\n{elements}</div>\n'
+    return f'<div class="hx-page">\n<style>{STYLE}</style>\n{elements}</div>\n'
 
 
 def program_elements(outlines: Sequence[Outline], limit: int | None = None) -> str:
@@ -212,7 +213,7 @@ def memory_figure(outline: Outline) -> str:
     label = f"memory by equation: at most {bytes_text(memory.peak)}, at equation {memory.at}"
     return (
         f'<figure style="max-width:{24 * len(sizes)}px">'
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="hx" role="img" aria-label="{label}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="bars" role="img" aria-label="{label}" '
         f'viewBox="0 0 {len(sizes)} 100" preserveAspectRatio="none">\n<title>{label}</title>{"".join(bars)}\n'
         "</svg></figure>\n"
     )

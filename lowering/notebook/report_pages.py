@@ -118,8 +118,23 @@ def _state_text(member: Any) -> str:
     """The state with which a member of a stack begins, large arrays by their types; empty without one."""
     if not isinstance(member, Installation) or member.state is NO_STATE:
         return ""
-    few = lambda x: isinstance(x, ConcreteArray) and x.size <= FEW
-    return repr(pytrees.tree_map(lambda x: x.type if isinstance(x, Array) and not few(x) else x, member.state))
+    return repr(pytrees.tree_map(_few_numbers, member.state))
+
+
+class _TypeText(str):
+    """A text that stands for an array in the text of a state, without quotation marks."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _few_numbers(x: Any) -> Any:
+    """A small array itself, any other as its type."""
+    if not isinstance(x, Array):
+        return x
+    if isinstance(x, ConcreteArray) and x.is_deleted():
+        return _TypeText(f"{x.type} deleted")
+    return x if isinstance(x, ConcreteArray) and x.size <= FEW else x.type
 
 
 def _clause_table(handler: Handler) -> str:

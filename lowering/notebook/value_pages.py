@@ -6,7 +6,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,9 @@ import numpy as np
 
 from ...effects.base.config import configure
 from ...effects.base.stack import BASE, inside
-from ...effects.core.arrays import Box, ConcreteArray
+from ...effects.core.array_shards import Shard
+from ...effects.core.arrays import Box, ConcreteArray, type_of
+from ...effects.operations.indexing.dynamic_slicing import dynamic_slice
 from ...effects.operations.manipulation.slicing import slice as slice_
 from ...effects.sharding.named_sharding import Sharding
 from ...effects.trees import pytrees
@@ -32,6 +34,7 @@ LANES = 32          # strips of a ragged array
 FEW_LANES = 8       # whose lengths the title states
 FEW = 100           # so many numbers are shown as text too
 SMALL = 1 << 20     # bytes that are read whole, faster than a program that cuts elements out is compiled
+VIEWED = ("cpu",)   # platforms whose data NumPy sees where they lie
 SHARDS = 64         # of more shards none is read
 
 
@@ -76,8 +79,9 @@ def _has_numbers(x: ConcreteArray) -> bool:
 
 def _is_readable(x: ConcreteArray) -> bool:
     """Whether this process has all of the data, in few shards, which are no partial sums."""
-    where = x.sharding
-    return x._value is not None or (x._is_here and where.num_devices <= SHARDS and not where.unreduced)
+    if x._value is not None:
+        return True
+    return x._is_here and x.sharding.num_devices <= SHARDS and not x.sharding.unreduced
 
 
 def _picture(x: ConcreteArray, sharding: Sharding | None) -> list[str]:
@@ -109,15 +113,32 @@ def sample(x: ConcreteArray, sharding: Sharding | None = None) -> np.ndarray[Any
         return x.value[tuple([slice(None, None, step) for step in steps])]
     shape = tuple([-(-size // step) for size, step in zip(x.type.shape, steps)])
     found = np.empty(shape, x.type.dtype)
-    for shard in {str(shard.index): shard for shard in x.addressable_shards}.values():  # one of those that are equal
-        there, here = _places(shard.index, steps, x.type.shape)
-        found[there] = _on_its_device(_cut, shard.data, *zip(*here))
+    for shard in _distinct_shards(x):
+        there, starts, sizes = _places(shard.index, steps, x.type.shape)
+        if all(sizes) and _is_read_whole(shard, x):
+            found[there] = shard.data.value[tuple(map(slice, starts, (None,) * x.ndim, steps))]
+        elif all(sizes):
+            found[there] = _on_its_device(_cut, shard.data, starts, sizes, tuple(steps))
     return found
 
 
-@partial(jit, static_argnums=(1, 2, 3))
-def _cut(x: Any, starts: tuple[int, ...], stops: tuple[int, ...], steps: tuple[int, ...]) -> Any:
-    return slice_(x, starts, stops, steps)
+def _distinct_shards(x: ConcreteArray) -> Iterable[Shard]:
+    """One shard of those that hold the same part."""
+    return {str(shard.index): shard for shard in x.addressable_shards}.values()
+
+
+def _is_read_whole(shard: Shard, of: ConcreteArray) -> bool:
+    """Whether reading all of a shard is faster than compiling a program for its device.
+
+    An array that is a shard itself would keep what is read, and could no longer be donated without a copy.
+    """
+    return shard.data is not of and (shard.data.nbytes <= SMALL or shard.device.platform in VIEWED)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _cut(x: Any, starts: tuple[int, ...], sizes: tuple[int, ...], steps: tuple[int, ...]) -> Any:
+    """Elements at equal distances, which shards of one shape take by one trace: their starts are operands."""
+    return slice_(dynamic_slice(x, starts, sizes), (0,) * len(sizes), sizes, steps)
 
 
 @jit
@@ -133,15 +154,17 @@ def _on_its_device(f: Callable[..., Any], x: ConcreteArray, *args: Any) -> np.nd
 
 def _places(
     index: tuple[slice, ...], steps: list[int], shape: tuple[int, ...]
-) -> tuple[tuple[slice, ...], list[tuple[int, int, int]]]:
-    """Where the sampled elements of a shard are in the sample, and in the shard: start, stop and step."""
-    there, here = [], []
+) -> tuple[tuple[slice, ...], tuple[int, ...], tuple[int, ...]]:
+    """Where the sampled elements of a shard are in the sample, and in the shard: where they start, and how far they go.
+    """
+    there, starts, sizes = [], [], []
     for part, step, size in zip(index, steps, shape):
         start, stop, _ = part.indices(size)
         first, end = -(-start // step), -(-stop // step)
         there.append(slice(first, end))
-        here.append((min(first * step, stop) - start, stop - start, step))
-    return tuple(there), here
+        starts.append(first * step - start)
+        sizes.append(max((end - first - 1) * step + 1, 0))
+    return tuple(there), tuple(starts), tuple(sizes)
 
 
 def as_floats(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -160,40 +183,54 @@ def _range(values: np.ndarray[Any, Any]) -> str:
 @describe.register
 def _of_ragged(x: Ragged) -> Page:
     leaves, lengths = pytrees.leaves(x.data), x.segment_lengths
-    known = np.asarray(lengths if isinstance(lengths, tuple) else lengths.value if _is_known(lengths) else (), int)
-    title = f"Ragged {x.type if x.count <= FEW_LANES else RaggedType(x.count, None, x.type.rows)}"
-    if not (all(map(_is_known, leaves)) and len(known) == x.count):
+    arrays = leaves if isinstance(lengths, tuple) else [*leaves, lengths]
+    deleted = any([isinstance(each, ConcreteArray) and each.is_deleted() for each in arrays])
+    hidden = isinstance(lengths, ConcreteArray) and (deleted or not _is_readable(lengths))
+    brief = x.count > FEW_LANES or hidden
+    title = f"Ragged {RaggedType(x.count, None, pytrees.tree_map(type_of, x.data)) if brief else x.type}"
+    if deleted:
+        return titled(title, note("deleted"))
+    if not all([isinstance(each, ConcreteArray) for each in arrays]):
         return titled(title, note("traced values: their numbers are not known"))
+    if hidden:
+        return titled(title, note("the lengths are not read"))
+    known = np.asarray(lengths if isinstance(lengths, tuple) else lengths.value, int)
     if not known.any():
         return titled(title, note("no rows"))
     return titled(title, *_strips(leaves[0], known), *[note(f"and {leaf.type}") for leaf in leaves[1:]])
 
 
-def _is_known(x: Any) -> bool:
-    return isinstance(x, ConcreteArray)
-
-
 def _strips(data: ConcreteArray, lengths: np.ndarray[Any, Any]) -> list[str]:
     """A strip for each of the first lanes, as long as the lane; in it the first number of every sampled row."""
     shown = lengths[:LANES]
-    step = -(-int(shown.max()) // SIDE)
+    step = -(-max(int(shown.max()), 1) // SIDE)
     counts = -(-shown // step)
     starts = np.cumsum(lengths)[: len(shown)] - shown
     rows = np.concatenate([start + step * np.arange(count) for start, count in zip(starts, counts)])
     place = (np.repeat(np.arange(len(shown)), counts), np.concatenate([np.arange(count) for count in counts]))
-    matrix = np.zeros((len(shown), int(counts.max())))
-    matrix[place] = _at_rows(data, rows)
+    matrix = np.zeros((len(shown), max(int(counts.max()), 1)))
+    read = data.size > 0 and _has_numbers(data) and _is_readable(data)
+    if read:
+        matrix[place] = as_floats(_at_rows(data, rows))
     strips = [f"M0 {i}H{count}V{i + 1}H0Z" for i, count in enumerate(counts) if count]
     more = f"; {len(lengths) - len(shown):,} more lanes" if len(lengths) > len(shown) else ""
     facts = f"{len(lengths):,} lanes, {lengths.min():,} to {lengths.max():,} rows long{more}"
-    first = "" if data.ndim == 1 else ", the first number of each row"
-    return [picture(matrix, f"{len(shown)} lanes", strips), note(facts + first)]
+    first = ", the first number of each row" if data.ndim > 1 else ""
+    return [picture(matrix, f"{len(shown)} lanes", strips), note(facts + (first if read else ", no values are read"))]
 
 
 def _at_rows(data: ConcreteArray, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The first number of each of these rows; 0 where several devices have them, or they are no numbers."""
-    if not _has_numbers(data) or data.size == 0 or (data._value is None and data.sharding.num_devices > 1):
-        return np.zeros(len(rows))
+    """The first number of each of these rows; the devices send them alone where they have many."""
     if data._value is not None or data.nbytes <= SMALL:
-        return as_floats(data.value[(rows, *[0] * (data.ndim - 1))])
-    return as_floats(_on_its_device(_first_of_rows, data, rows))
+        return data.value[(rows, *[0] * (data.ndim - 1))]
+    found = np.empty(len(rows), data.type.dtype)
+    for shard in _distinct_shards(data):
+        (start, stop), *others = [part.indices(size)[:2] for part, size in zip(shard.index, data.type.shape)]
+        mine = (start <= rows) & (rows < stop)
+        if any([begin for begin, _ in others]) or not mine.any():
+            continue
+        if _is_read_whole(shard, data):
+            found[mine] = shard.data.value[(rows[mine] - start, *[0] * (data.ndim - 1))]
+        else:  # as many rows of each, so that shards of one shape have one trace
+            found[mine] = _on_its_device(_first_of_rows, shard.data, np.clip(rows - start, 0, stop - start - 1))[mine]
+    return found

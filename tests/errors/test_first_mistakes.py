@@ -39,6 +39,18 @@ MISTAKES = {
         lambda: hnp.zeros(2, 3), errors.DTypeMismatch, "a dtype is needed, got 3.", "one tuple, (2, 3)"),
     "arrays as arguments of concatenate": (
         lambda: hnp.concatenate(X, X), errors.ShapeMismatch, "the elements of f32[3]", "one list, concatenate([x, y])"),
+    "two arrays for a function of one": (
+        lambda: hnp.max(X, hnp.float32(0)), errors.BadAxis, "max: an axis must be an integer, got f32[].",
+        "functions such as hx.numpy.maximum and add"),
+    "sizes as arguments of reshape": (
+        lambda: hnp.reshape(X, 3, 1), errors.BadArgument, "order must be 'C' or 'F', got 1.", "reshape(x, (2, 3))"),
+    "the class of an effect": (
+        lambda: hx.perform(Ask), errors.BadCall, "got the class Ask.", "perform(Ask(), operand, ...), an instance"),
+    "the class of an effect with fields": (
+        lambda: hx.perform(Draw, 1.0), errors.BadCall, "got the class Draw.", "perform(Draw(n), operand, ...)"),
+    "a clause with one parameter too many": (
+        lambda: asked(lambda op, x: x), errors.BadCall, "takes (op, x), it is called with (op).",
+        "under hx.handle(h, state)(f) it would be called with (state, op)"),
     "rows of different lengths": (
         lambda: hnp.array([[1, 2], [3]]), errors.ShapeMismatch, "must have equal lengths", "hx.Ragged(data, lengths)"),
     "range of a traced value": (

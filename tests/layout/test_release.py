@@ -59,6 +59,12 @@ def test_the_lowest_versions_are_those_of_the_requirements(release):
     assert [*release.lowest_versions.lowest(["numpy>=2.0", "jaxlib>=0.10.2,<0.13"])] == ["numpy==2.0", "jaxlib==0.10.2"]
 
 
+def test_the_release_is_tried_without_extras(release):
+    needed, more = release.lowest_versions.pins(), release.lowest_versions.pins(["direct"])
+    assert [pin.startswith("greenlet==") for pin in more[len(needed):]] == [True] and more[: len(needed)] == needed
+    assert not any([pin.startswith(("greenlet", "tensorstore")) for pin in needed])
+
+
 def test_what_was_tried_takes_the_place_of_what_was_there(release, tmp_path, monkeypatch):
     monkeypatch.setattr(release, "RELEASE", tmp_path / "build" / "release")
     (tmp_path / "build" / "release").mkdir(parents=True)

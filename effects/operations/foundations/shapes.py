@@ -38,15 +38,19 @@ from .half_precision import AS_ARRAY, HALF, in_bytes
 from .sharding_constraint import reveal
 
 
-def canonical_axis(axis: Any, rank: int, name: str) -> int:
-    """``axis`` counted from the front. Raises BadAxis, which names ``name``: there is no such axis."""
+def canonical_axis(axis: Any, rank: int, name: str, *, of_list: bool = False) -> int:
+    """``axis`` counted from the front. Raises BadAxis, which names ``name``: there is no such axis.
+
+    ``of_list``: the axis follows a list of arrays, so that an array in its place belongs into the list.
+    """
     try:
         index = axis.__index__()
     except ConcretizationError:
         raise _traced(f"{name}: an axis must be known, got {axis.described}.") from None
     except (AttributeError, TypeError):
         if isinstance(axis, Array):
-            hint = f"several arrays are one list, {name}([x, y])."
+            two = "an axis is an integer; two arrays are combined by functions such as hx.numpy.maximum and add."
+            hint = f"several arrays are one list, {name}([x, y])." if of_list else two
             raise BadAxis(f"{name}: an axis must be an integer, got {axis.type}.", hint=hint) from None
         raise BadAxis(f"{name}: an axis must be an integer, got {axis!r}.") from None
     if not -rank <= index < rank:

@@ -187,7 +187,7 @@ def stack(operands: Any, axis: int = 0) -> Array:
     xs = [as_array(x) for x in operands]
     if not xs:
         raise BadArgument("stack: needs at least one operand, got none.")
-    axis = canonical_axis(axis, xs[0].ndim + 1, "stack")
+    axis = canonical_axis(axis, xs[0].ndim + 1, "stack", of_list=True)
     return concatenate([expand_dims(x, (axis,)) for x in xs], axis)
 
 

@@ -408,7 +408,7 @@ def concatenate(operands: Any, dimension: int) -> Array:
     xs = as_arrays(*as_tuple(operands, "concatenate", "the operands"))
     if not xs:
         raise BadArgument("concatenate: needs at least one operand, got none.")
-    dimension = canonical_axis(dimension, xs[0].ndim, "concatenate")
+    dimension = canonical_axis(dimension, xs[0].ndim, "concatenate", of_list=True)
     return xs[0] if len(xs) == 1 else perform(Concatenate(dimension), *xs)
 
 

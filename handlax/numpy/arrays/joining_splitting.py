@@ -83,7 +83,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
             f"concatenate: arrays must have at least rank 1, got {found}.",
             hint="the arrays are one list, concatenate([x, y]); stack puts scalars into an array.",
         )
-    axis = axis if axis.__class__ is int and 0 <= axis < rank else canonical_axis(axis, rank, "concatenate")
+    if not (axis.__class__ is int and 0 <= axis < rank):
+        axis = canonical_axis(axis, rank, "concatenate", of_list=True)
     if whole is None:
         return joined_along(xs, axis)
     shape = whole.type.shape[1:]
@@ -113,12 +114,13 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     no_out(out, "stack")
     whole = _sliced(arrays, "stack", dtype)
     if whole is not None:
-        return shapes.move_axis(whole, 0, canonical_axis(axis, whole.ndim, "stack"))
+        return shapes.move_axis(whole, 0, canonical_axis(axis, whole.ndim, "stack", of_list=True))
     xs = operands(arrays, "stack", dtype)
     shape = xs[0].type.shape
     if any([x.type.shape != shape for x in xs]):
         raise ShapeMismatch(f"stack: arrays must have one shape, got {', '.join(str(x.type) for x in xs)}.")
-    axis = axis if axis.__class__ is int and 0 <= axis <= len(shape) else canonical_axis(axis, len(shape) + 1, "stack")
+    if not (axis.__class__ is int and 0 <= axis <= len(shape)):
+        axis = canonical_axis(axis, len(shape) + 1, "stack", of_list=True)
     wide = (*shape[:axis], 1, *shape[axis:])
     return joined_along([shapes.reshape(x, wide) for x in xs], axis)
 

@@ -99,6 +99,9 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
+    if not isinstance(order, str):
+        hint = "the sizes of a shape are one tuple, reshape(x, (2, 3)); x.reshape(2, 3) takes them one by one."
+        raise BadArgument(f"reshape: order must be 'C' or 'F', got {order!r}.", hint=hint)
     x = a if isinstance(a, Array) else as_array(a)
     sizes = completed(shape, x.type)
     if order == "C":

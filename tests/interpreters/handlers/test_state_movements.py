@@ -434,7 +434,7 @@ def test_handlers_show_the_stack_as_a_value():
 
 
 def test_a_clause_that_takes_a_state_too_many_or_too_few_is_named():
-    with pytest.raises(hx.errors.BadCall, match=r"clause takes \(n, op\)(.|\n)*has a state: hx.handle\(h, state\)"):
+    with pytest.raises(hx.errors.BadCall, match=r"clause takes \(n, op\)(.|\n)*under hx.handle\(h, state\)\(f\) it"):
         hx.handle(counter)(step)()
     with pytest.raises(hx.errors.BadCall, match="clause takes"):
         hx.handle(hx.handler({Step: lambda op: None}), 0)(step)()

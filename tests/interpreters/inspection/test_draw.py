@@ -183,6 +183,13 @@ def test_a_notebook_is_not_given_more_than_it_can_show():
     assert len(list(ET.fromstring(hx.draw(program).html).iter("li"))) == 1501
 
 
+def test_all_colours_in_a_notebook_follow_the_notebook():
+    page = hx.make_program(model)(hnp.ones((3, 3)), hnp.ones(3))._repr_html_()
+    assert "prefers-color-scheme" not in page
+    figure = ET.fromstring(page).find(f".//{SVG}svg")
+    assert figure.get("class") == "bars" and {bar.get("class") for bar in figure.iter(f"{SVG}rect")} == {"bar", "peak"}
+
+
 def test_a_drawing_is_saved_as_its_name_ends(drawing, tmp_path):
     assert drawing.save(tmp_path / "p.svg").read_text() == drawing.svg
     assert drawing.save(str(tmp_path / "p.html")).read_text() == drawing.html

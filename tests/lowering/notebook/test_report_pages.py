@@ -1,7 +1,9 @@
 """Pages of what is known of programs, beside their texts."""
 
+import re
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 
 import handlax as hx
@@ -90,3 +92,15 @@ def test_a_long_program_is_shown_in_part(monkeypatch, count):
     monkeypatch.setattr(report_pages, "EQUATIONS", count)
     page = hx.make_program(f)(1.0)._repr_html_()
     assert ("more equations" in page) is (count < 3)
+
+
+def test_a_state_that_was_deleted_says_so():
+    x = hx.device_put(np.ones(3, np.float32))
+    counter = hx.handler({hx.operations.Sin: lambda n, op, x: (n, x)})
+    x.delete()
+    assert "state {&#39;n&#39;: f32[3] deleted}" in hx.handle(counter, {"n": x})._repr_html_()
+
+
+def test_a_long_state_loses_its_end():
+    page = hx.handle(hx.handler({}), list(range(30_000)))._repr_html_()
+    assert len(page) < 12_000 and re.search(r"\.\.\. and 1\d\d,\d\d\d more characters", page)

@@ -29,6 +29,12 @@ def computed(shape):
     return hx.jit(lambda: hnp.ones(shape))()
 
 
+def devices_are_asked(monkeypatch):
+    """Nothing is read whole, as of large arrays on an accelerator."""
+    monkeypatch.setattr(value_pages, "SMALL", 0)
+    monkeypatch.setattr(value_pages, "VIEWED", ())
+
+
 @pytest.fixture
 def sent(monkeypatch):
     """The sizes of what devices are asked for; more is refused."""
@@ -92,7 +98,7 @@ def test_a_sample_has_elements_at_equal_distances(shape):
 
 @pytest.mark.parametrize("spec", [hx.P(), hx.P("a"), hx.P(None, "b"), hx.P("a", "b"), hx.P(("a", "b"))])
 def test_of_each_shard_its_device_sends_a_few_elements(sent, monkeypatch, spec):
-    monkeypatch.setattr(value_pages, "SMALL", 0)
+    devices_are_asked(monkeypatch)
     mesh = hx.make_mesh((2, 4), ("a", "b"), axis_types=(hx.sharding.AxisType.Auto,) * 2)
     data = np.arange(200.0 * 168, dtype=np.float32).reshape(200, 168)
     x = hx.device_put(data, hx.NamedSharding(mesh, spec))
@@ -104,7 +110,7 @@ def test_of_each_shard_its_device_sends_a_few_elements(sent, monkeypatch, spec):
 
 
 def test_handlers_in_force_and_traces_see_nothing_of_a_page(sent, monkeypatch):
-    monkeypatch.setattr(value_pages, "SMALL", 0)
+    devices_are_asked(monkeypatch)
     x = computed((100, 100))
 
     def refused(op, *xs):
@@ -154,10 +160,50 @@ def test_many_lanes_are_shown_in_part():
 
 
 def test_of_a_large_ragged_array_its_device_sends_the_sampled_rows(sent, monkeypatch):
-    monkeypatch.setattr(value_pages, "SMALL", 0)
+    devices_are_asked(monkeypatch)
     data = computed((300, 2))
     assert strips(hx.Ragged(data, hnp.array([200, 100]))) == [50, 25]
     assert sent == [75] and data._value is None
+
+
+@pytest.mark.parametrize("ask", [True, False])
+@pytest.mark.parametrize("spec", [hx.P("x"), hx.P(None, "x"), hx.P()])
+def test_a_ragged_array_of_several_devices_is_drawn_as_one_of_a_single_device(monkeypatch, spec, ask):
+    if ask:
+        devices_are_asked(monkeypatch)
+    data = np.arange(1.0, 33.0, dtype=np.float32).reshape(8, 4)
+    spread = hx.device_put(data, hx.NamedSharding(hx.make_mesh((4,), ("x",)), spec))
+    monkeypatch.setattr(value_pages, "SMALL", 0)
+    assert hx.Ragged(spread, (3, 5))._repr_html_() == hx.Ragged(hnp.array(data), (3, 5))._repr_html_()
+
+
+def test_a_page_of_many_shards_compiles_nothing_where_they_are_seen_as_they_lie(sent, monkeypatch):
+    monkeypatch.setattr(value_pages, "SMALL", 0)
+    data = np.arange(800.0, dtype=np.float32).reshape(8, 100)
+    x = hx.device_put(data, hx.NamedSharding(hx.make_mesh((8,), ("x",)), hx.P("x")))
+    assert np.array_equal(value_pages.sample(x, x.sharding), data[:, ::2])
+    assert not sent
+
+
+def test_strips_whose_values_are_not_read_say_so():
+    keys = hx.Ragged(hx.random.split(hx.random.key(0), 8), (3, 5))
+    assert strips(keys) == [3, 5]
+    assert words(keys).endswith("2 lanes, 3 to 5 rows long, no values are read")
+    partial_sums = hx.P(unreduced={"x"})
+    zeros = hx.device_put(np.zeros(8, np.float32), hx.NamedSharding(hx.make_mesh((4,), ("x",)), partial_sums))
+    assert words(hx.Ragged(zeros, (3, 5))).endswith("no values are read")
+
+
+def test_first_lanes_without_rows_have_no_strips():
+    assert strips(hx.Ragged(hnp.ones(2), (0,) * 32 + (2,))) == [1]  # the frame
+
+
+@pytest.mark.parametrize("deleted", ["data", "lengths"])
+def test_a_ragged_array_over_deleted_data_says_so(deleted):
+    data, lengths = hx.device_put(np.ones(8, np.float32)), hx.device_put(np.array([3, 5], np.int32))
+    x = hx.Ragged(data, lengths)
+    {"data": data, "lengths": lengths}[deleted].delete()
+    assert words(x).endswith("deleted")
 
 
 def test_a_traced_ragged_array_is_described_by_its_type():
