@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -64,7 +64,8 @@ class Profile:
         Of several functions of one name each is followed by its line, ``"jit(f) at model.py:12"``, and by a number
         where lines are equal, too.
         """
-        named = zip(_told_apart(list(self.times)), self.times.values())
+        functions, times = zip(*items) if (items := list(self.times.items())) else ((), ())
+        named = zip(_told_apart(functions), times)
         return dict(sorted(named, key=lambda item: -sum(item[1].seconds.values())))
 
     def total(self, step: str) -> float:
@@ -100,7 +101,7 @@ class Profile:
         return [[f"{name} was compiled anew:", *times.reasons] for name, times in functions if times.reasons]
 
 
-def _told_apart(functions: list[FunctionLabel]) -> list[str]:
+def _told_apart(functions: Sequence[FunctionLabel]) -> list[str]:
     """A name for each function, which no other one has."""
     same = Counter([each.name for each in functions])
     names = [each.placed if same[each.name] > 1 else each.name for each in functions]
@@ -131,8 +132,7 @@ def profile(log_dir: os.PathLike[str] | str | None = None) -> Iterator[Profile]:
     lowering and compiling are those of all threads; why a function was compiled anew is told of this thread or task.
     ``executing`` adds up the instructions on all devices, and does not wait for results: call ``block_until_ready``
     before the block ends. Functions with equal programs share an executable, and what it executes counts for the last
-    one. In ``log_dir``, if it is given, are the files of XLA's profiler, which TensorBoard and
-    Perfetto open.
+    one. In ``log_dir``, if it is given, are the files of XLA's profiler, which TensorBoard and Perfetto open.
 
     Raises: ProfilerMisuse: a profile is being recorded, as in a block of ``profile`` and under ``handlax.explain``.
 
@@ -224,4 +224,4 @@ def _add_executions(found: Profile) -> None:
 
 def _in_words(name: str) -> str:
     """What the name of a function, ``jit(f)``, and that of its module have in common."""
-    return re.sub(r"[\W_]", "", name.removeprefix("jit"))
+    return re.sub(r"[\W_]", "", name.removeprefix("jit"), flags=re.ASCII)

@@ -172,7 +172,7 @@ def test_a_function_that_is_made_anew_has_one_row():
     assert (name, times.times["tracing"], times.times["compiling"]) == ("jit(<lambda>)", 3, 1)
 
 
-@pytest.mark.parametrize("name", ["<genexpr>", "f(x)", 'a"b', "a b", "a_b", "_"])
+@pytest.mark.parametrize("name", ["<genexpr>", "f(x)", 'a"b', "a b", "a_b", "_", "größe"])
 def test_a_name_of_any_characters_has_one_row(name):
     def f(x):
         return x * x - len(name)
