@@ -89,7 +89,8 @@ def register_event_listener(callback: Listener) -> None:
 def register_event_duration_secs_listener(callback: Listener) -> None:
     """Have ``callback(event, seconds, **kwargs)`` called at every ``record_event_duration_secs``.
 
-    Tracing, lowering and compilation of a function are such events; ``kwargs["fun_name"]`` is the function's name.
+    Tracing, lowering and compilation of a function are such events; ``kwargs["fun_name"]`` is the function's name,
+    ``kwargs["fun_site"]`` the file and line that define it, ``kwargs["fun_code"]`` a number of its code.
 
     >>> heard = []
     >>> listen = lambda event, seconds, **kwargs: heard.append(kwargs.get("fun_name"))

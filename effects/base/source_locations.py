@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import linecache
 import os
 import sys
 import warnings
@@ -149,7 +148,7 @@ class Site(NamedTuple):
 
     @property
     def calls(self) -> tuple[str, ...] | None:
-        """The user's calls that led to the site, outermost first; None where they were not recorded."""
+        """The user's functions whose calls led to the site, outermost first; None where they were not recorded."""
         return self.origin.calls if isinstance(self.origin, LabelledCode) else None
 
     @property
@@ -407,18 +406,18 @@ def starts_path(function: F, by_user: bool = True) -> F:
     return function
 
 
-def call_path(name: str | None = None) -> tuple[str, ...] | None:
-    """The user's calls that lead to the caller, outermost first, each as ``"function: text of its line"``.
+def call_path() -> tuple[str, ...] | None:
+    """The names of the user's functions whose calls lead to the caller, outermost first, as in ``"Layer.__call__"``.
 
-    The outermost is the first call inside a function decorated with ``starts_path``. None: a recorded program is being
-    evaluated, so that no call of the user's leads here. ``name`` replaces the text of the innermost line.
+    The outermost is the first one called inside a function decorated with ``starts_path``. None: a recorded program is
+    being evaluated, so that no call of the user's leads here.
     """
     path: list[str] = []
     frame: Any = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not is_internal(code.co_filename):
-            path.append(_call_text(frame) if path or name is None else f"{code.co_qualname}: {name}")
+            path.append(code.co_qualname)
         elif id(code) in _STARTS:
             if not path and not _STARTS[id(code)].by_user:
                 return None
@@ -432,23 +431,3 @@ def with_calls(code: Any) -> Any:
     before = code if type(code) is LabelledCode else LabelledCode(code, ())
     calls = call_path() if before.calls is None else None
     return code if calls is None else LabelledCode(before.code, before.labels, calls)
-
-
-# (identity of a code object, offset) -> (the code object, "function: text of the line"); the text stays as it was first
-# read, though the file be edited or deleted later
-_CALLS = Cache("texts of calls", 16384)
-"""The text of a call in the user's source, by code and instruction."""
-
-
-def _call_text(frame: Any) -> str:
-    code, offset = frame.f_code, frame.f_lasti
-    entry = _CALLS.entries.get((id(code), offset))
-    if entry is None:
-        name = f"{code.co_qualname}: {line_text(code.co_filename, frame.f_lineno) or offset}"
-        entry = _CALLS.add((id(code), offset), (code, name))
-    return str(entry[1])
-
-
-def line_text(file: str, line: int) -> str:
-    """A line of source without its indentation; empty where there is no source."""
-    return linecache.getline(file, line).strip()

@@ -2,15 +2,66 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from importlib import import_module
-from typing import Any
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple
 
 from .caches import per_process
 from .config import configure, current
 from .monitoring import record_event_duration_secs
+from .source_locations import Site, is_internal
 
 COMPILED_ANEW = "%s: compiled anew\n%s"  # the message under ``explain_cache_misses``: the function, and what changed
+
+
+class FunctionLabel(NamedTuple):
+    """A function as events and the log tell of it: its name, the line of the user's that defines it, and its code.
+
+    ``code`` is a number: equal for what the same source makes, such as a function that is made in a loop; different for
+    two functions on one line, and for ``f`` and ``grad(f)``, which has the name and the line of ``f``.
+    """
+
+    name: str
+    site: str = ""
+    code: int = 0
+
+    @property
+    def placed(self) -> str:
+        """The name with the line: ``"jit(f) at model.py:12"``."""
+        return f"{self.name} at {self.site}" if self.site else self.name
+
+
+def label_of(fun: Any, name: str) -> FunctionLabel:
+    """The label of a function under a name; without a site where no code of the user's is found.
+
+    >>> label_of(max, "jit(max)")
+    FunctionLabel(name='jit(max)', site='', code=0)
+    """
+    codes = tuple([each.__code__ for each in _functions(fun)])
+    users = [code for code in codes if not is_internal(code.co_filename)]
+    return FunctionLabel(name, str(Site(users[-1], 0)) if users else "", hash(codes) if codes else 0)
+
+
+def _functions(fun: Any) -> list[FunctionType]:
+    """The functions written in Python that a call leads to, through methods, partial applications and what ``wraps``
+    made, outermost first.
+    """
+    found: list[FunctionType] = []
+    while not any([fun is each for each in found]):
+        if isinstance(fun, functools.partial):
+            fun = fun.func
+        elif isinstance(fun, MethodType):
+            fun = fun.__func__
+        elif isinstance(fun, FunctionType):
+            found.append(fun)
+            fun = fun.__dict__.get("__wrapped__")
+        elif isinstance(call := type(fun).__call__, FunctionType):
+            fun = call
+        else:
+            break
+    return found
 
 
 @per_process
@@ -27,10 +78,11 @@ def log_step(message: str, *arguments: Any) -> None:
         logger().debug(message, *arguments)
 
 
-def finish_step(event: str, seconds: float, fun_name: str, message: str) -> None:
+def finish_step(event: str, seconds: float, function: FunctionLabel, message: str) -> None:
     """Report that a function was traced, lowered or compiled: an event for listeners, and a line in the log."""
-    record_event_duration_secs(event, seconds, fun_name=fun_name)
-    log_step(message, fun_name, 1e3 * seconds)
+    name, site, code = function
+    record_event_duration_secs(event, seconds, fun_name=name, fun_site=site, fun_code=code)
+    log_step(message, name, 1e3 * seconds)
 
 
 def no_tracing(new_val: bool = True) -> Any:

@@ -2,9 +2,9 @@
 
     seed(f, key)(*args)          f, whose calls of  keyless.normal(shape)  mean  random.normal(fresh_key(), shape)
 
-A fresh key is derived from the calls that lead to it (functions and source lines) and from the indices of loops and of
-lanes of ``vmap``: adding a call changes no other call's numbers, and all keys are distinct, also in ``scan``,
-``while_loop``, ``cond``, ``jit`` and ``vmap``.
+A fresh key is derived from the names of the functions that lead to it, or from the name given to ``fresh_key``, and
+from the indices of loops and of lanes of ``vmap``. Draws of one name are numbered in order. All keys are distinct, also
+in ``scan``, ``while_loop``, ``cond``, ``jit`` and ``vmap``.
 
 >>> from handlax import lax, random
 >>> from handlax.random import keyless

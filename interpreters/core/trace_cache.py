@@ -22,7 +22,7 @@ from ...effects.base.errors import BadArgument, NotAnArray, TracingRefused
 from ...effects.base.monitoring import TRACE_SECONDS
 from ...effects.base.source_locations import starts_path, user_site
 from ...effects.base.stack import BASE, Run, current, installed
-from ...effects.base.watching import finish_step
+from ...effects.base.watching import finish_step, label_of
 from ...effects.core.arrays import Array, ConcreteArray, as_array, type_of
 from ...effects.core.escaped_boxes import check_leaks
 from ...effects.core.named_axes import named_axes
@@ -155,8 +155,8 @@ def record(request: TraceRequest) -> Trace:
         del args, kwargs, results, leaves
         check_leaks(run)
     closed = close(recorded)
-    shown = f"{request.label}({request.name})"
-    finish_step(TRACE_SECONDS, time.perf_counter() - start, shown, "Finished tracing %s in %.3f ms")
+    seconds, label = time.perf_counter() - start, label_of(request.fun, f"{request.label}({request.name})")
+    finish_step(TRACE_SECONDS, seconds, label, "Finished tracing %s in %.3f ms")
     unflatten = _unflattening(tree, recorded.out_types)
     is_array = pytrees.is_leaf_structure(tree) and recorded.out_types[0].dtype != float0
     return Trace(recorded, closed.program, closed.captured, tree, unflatten, is_array)

@@ -20,7 +20,7 @@ from ...effects.base.errors import (
 from ...effects.base.lazy_module import LazyModule
 from ...effects.base.monitoring import COMPILE_SECONDS, LOWER_SECONDS
 from ...effects.base.source_locations import warn_user
-from ...effects.base.watching import finish_step, log_step
+from ...effects.base.watching import FunctionLabel, finish_step, log_step
 from ...effects.core.arrays import Array, ConcreteArray, as_array, from_buffers, is_shared
 from ...effects.core.escaped_boxes import escaped_box_error
 from ...effects.core.named_axes import Axis
@@ -64,12 +64,13 @@ class LoadedExecutable:
 
     ``execute(buffers)`` takes the buffers of the inputs ``used_inputs`` and returns those of the results, uncommitted
     on a single device; ``execute_committed`` commits them to it. ``aliases[i]``: the result in the memory of used input
-    ``i``. ``places[i]`` is the runtime's sharding of used input ``i``, ``device`` the first device.
+    ``i``. ``places[i]`` is the runtime's sharding of used input ``i``, ``device`` the first device. ``function`` is the
+    last one of those whose programs are equal to it.
     """
 
     __slots__ = (
         "program", "text", "used_inputs", "aliases", "placement", "places", "device", "executable", "execute",
-        "execute_committed",
+        "execute_committed", "function",
     )
 
     def __init__(
@@ -80,8 +81,10 @@ class LoadedExecutable:
         aliases: tuple[int | None, ...],
         placement: Placement,
         executable: Any,
+        function: FunctionLabel,
         launch: Callable[[Any], Any] = lambda execute: execute,
     ):
+        self.function = function
         self.program = program
         self.text = text
         self.used_inputs = used_inputs
@@ -178,6 +181,7 @@ def compile_program(
     placement: Placement | None = None,
     options: Mapping[str, Any] | None = None,
     load: Callable[..., Any] | None = None,
+    function: FunctionLabel | None = None,
 ) -> LoadedProgram:
     """The compiled program; equal programs share an executable.
 
@@ -189,6 +193,7 @@ def compile_program(
         options: XLA's options by name, and ``split_repeats``, for ``lower``; under the setting
             ``disable_most_optimizations`` those of ``runtime.quick_options`` too.
         load: gives the executable of a text that was compiled before; it takes what ``runtime.compile`` does.
+        function: whose program it is, for events and profiles; by default a function of this name.
 
     Raises: UnhandledEffect: an effect of the row has no lowering. EscapedBox: the program captured a box.
     DeviceMismatch: it names meshes of other devices. CompileError: XLA cannot compile it.
@@ -203,7 +208,10 @@ def compile_program(
     tables = settings.tables  # a rule in force in a scope may be a lowering rule
     chosen = tuple(sorted((options or {}).items())), settings.disable_most_optimizations
     key = (closed, tuple(donated) if any(donated) else (), keep_unused, placement, chosen, tables, scopes_in(closed))
-    return LoadedProgram(COMPILED.get(key, lambda: _compile(key, name, options, load)), captured, program.out_types)
+    function = function or FunctionLabel(f"jit({name.removeprefix('jit_')})")
+    loaded = COMPILED.get(key, lambda: _compile(key, name, function, options, load))
+    loaded.function = function
+    return LoadedProgram(loaded, captured, program.out_types)
 
 
 def closed_at(
@@ -220,7 +228,11 @@ def closed_at(
 
 
 def _compile(
-    key: Any, name: str, options: Mapping[str, Any] | None, load: Callable[..., Any] | None
+    key: Any,
+    name: str,
+    function: FunctionLabel,
+    options: Mapping[str, Any] | None,
+    load: Callable[..., Any] | None,
 ) -> LoadedExecutable:
     closed, donated, keep_unused, placement, (_, quick), *_ = key
     if not placement.devices:
@@ -228,14 +240,13 @@ def _compile(
             f"{name}: an abstract mesh has no devices to run on, got {placement.mesh}.",
             hint="with hx.set_mesh(mesh) of hx.devices(): ..., or lowered.compile(device_assignment=devices).",
         )
-    shown = f"jit({name.removeprefix('jit_')})"
     start = time.perf_counter()
     lowered = lower(closed, name, donated, keep_unused, placement, options)
     text, calls = lowered.module.text, lowered.module.calls
     options = (runtime.quick_options(text, placement.devices) if quick else {}) | dict(options or {})
     options.pop("split_repeats", None)
-    finish_step(LOWER_SECONDS, time.perf_counter() - start, shown, "Finished lowering %s in %.3f ms")
-    log_step("Compiling %s for arguments %s", shown, ", ".join(map(str, closed.in_types)) or "()")
+    finish_step(LOWER_SECONDS, time.perf_counter() - start, function, "Finished lowering %s in %.3f ms")
+    log_step("Compiling %s for arguments %s", function.name, ", ".join(map(str, closed.in_types)) or "()")
     start = time.perf_counter()
     results, places = [storage(t) for t in lowered.program.out_types], _places(lowered)
     folder = config.current().compilation_cache_dir
@@ -253,7 +264,7 @@ def _compile(
             executable = runtime.compile(
                 text, devices=placement.devices, results=results, options=options, calls=calls, places=places
             )
-    finish_step(COMPILE_SECONDS, time.perf_counter() - start, shown, "Finished XLA compilation of %s in %.3f ms")
+    finish_step(COMPILE_SECONDS, time.perf_counter() - start, function, "Finished XLA compilation of %s in %.3f ms")
     launch = lambda execute: execute
     effects = calls_host(closed)
     hosted = [call for call in calls if isinstance(call, HostCall)]
@@ -262,7 +273,7 @@ def _compile(
         place = place if is_ordered(closed) else None
         failing = [call for call in hosted if call.types is not None]
         launch = lambda execute: HostCallLaunch(execute, effects, place, failing)
-    return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, placement, executable, launch)
+    return LoadedExecutable(closed, text, lowered.used_inputs, lowered.aliases, placement, executable, function, launch)
 
 
 def check_lowerable(program: Program, name: str) -> None:

@@ -567,7 +567,7 @@ def _rule(kind: Any) -> tuple[Any, str | None, bool]:
 
 
 def identifier(label: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in label) or "f"
+    return "".join(c if (c.isascii() and c.isalnum()) or c == "_" else "_" for c in label) or "f"
 
 
 def function(

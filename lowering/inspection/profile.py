@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ...effects.base.config import configure
 from ...effects.base.later_layers import displayed
 from ...effects.base.monitoring import COMPILE_SECONDS, DURATIONS, LOWER_SECONDS, TRACE_SECONDS
-from ...effects.base.watching import COMPILED_ANEW, logger
-from ..jit.dispatch import module_name
-from ..xla.profiler import ProfileOptions, ProfileSession, executed
+from ...effects.base.watching import COMPILED_ANEW, FunctionLabel, logger
+from ..compile.compile import COMPILED
+from ..xla.profiler import ProfileOptions, ProfileSession, executed, module_of
 from .hlo_program import HOLDS_OTHERS
 
 STEPS = {TRACE_SECONDS: "tracing", LOWER_SECONDS: "lowering", COMPILE_SECONDS: "compiling"}
@@ -43,24 +44,33 @@ class FunctionTimes:
 class Profile:
     """Where the time of a block went; its text is a table.
 
-    Attributes: ``seconds``, the time of the block; ``functions``, the ``FunctionTimes`` by name, the slowest first;
-    ``data``, all that XLA's profiler recorded, None until the block has ended.
+    Attributes: ``seconds``, the time of the block; ``data``, all that XLA's profiler recorded, None until the block has
+    ended.
     """
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.functions: dict[str, FunctionTimes] = {}
         self.data: Any = None
-        self._names: dict[str, str] = {}  # by the names of modules, in which angle brackets are replaced
+        self.times: dict[FunctionLabel, FunctionTimes] = {}
 
-    def of(self, name: str) -> FunctionTimes:
-        """The times of the function of this name, ``jit(f)``."""
-        module = module_name(name.removeprefix("jit("))
-        return self.functions.setdefault(self._names.setdefault(module, name), FunctionTimes())
+    def of(self, function: FunctionLabel) -> FunctionTimes:
+        """The times of a function."""
+        return self.times.setdefault(function, FunctionTimes())
+
+    @property
+    def functions(self) -> dict[str, FunctionTimes]:
+        """The times of the functions by name, the slowest first.
+
+        Of several functions of one name each is followed by its line, ``"jit(f) at model.py:12"``, and by a number
+        where lines are equal, too.
+        """
+        functions, times = zip(*items) if (items := list(self.times.items())) else ((), ())
+        named = zip(_told_apart(functions), times)
+        return dict(sorted(named, key=lambda item: -sum(item[1].seconds.values())))
 
     def total(self, step: str) -> float:
         """The seconds of one step of all functions."""
-        return sum([times.seconds.get(step, 0.0) for times in self.functions.values()])
+        return sum([times.seconds.get(step, 0.0) for times in self.times.values()])
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -79,7 +89,7 @@ class Profile:
 
     def rows(self) -> list[tuple[str, ...]]:
         """The table as text: headings, and for each function the times of its steps; empty without functions."""
-        if not self.functions:
+        if not self.times:
             return []
         columns = [*STEPS.values(), EXECUTING]
         cells = [(name, *[_cell(each, times) for each in columns]) for name, times in self.functions.items()]
@@ -89,6 +99,14 @@ class Profile:
         """For each function that was compiled anew: a line that says so, and the reasons."""
         functions = self.functions.items()
         return [[f"{name} was compiled anew:", *times.reasons] for name, times in functions if times.reasons]
+
+
+def _told_apart(functions: Sequence[FunctionLabel]) -> list[str]:
+    """A name for each function, which no other one has."""
+    same = Counter([each.name for each in functions])
+    names = [each.placed if same[each.name] > 1 else each.name for each in functions]
+    before = [names[:i].count(name) for i, name in enumerate(names)]
+    return [f"{name} ({number + 1})" if number else name for name, number in zip(names, before)]
 
 
 def _cell(step: str, times: FunctionTimes) -> str:
@@ -113,8 +131,8 @@ def profile(log_dir: os.PathLike[str] | str | None = None) -> Iterator[Profile]:
     A step within another one, as a function that is traced while its caller is, counts for itself alone. Tracing,
     lowering and compiling are those of all threads; why a function was compiled anew is told of this thread or task.
     ``executing`` adds up the instructions on all devices, and does not wait for results: call ``block_until_ready``
-    before the block ends. In ``log_dir``, if it is given, are the files of XLA's profiler, which TensorBoard and
-    Perfetto open.
+    before the block ends. Functions with equal programs share an executable, and what it executes counts for the last
+    one. In ``log_dir``, if it is given, are the files of XLA's profiler, which TensorBoard and Perfetto open.
 
     Raises: ProfilerMisuse: a profile is being recorded, as in a block of ``profile`` and under ``handlax.explain``.
 
@@ -144,7 +162,6 @@ def profile(log_dir: os.PathLike[str] | str | None = None) -> Iterator[Profile]:
         if session.profile_data is not None:  # it was recorded
             found.data = session.profile_data
             _add_executions(found)
-            found.functions = dict(sorted(found.functions.items(), key=lambda item: -sum(item[1].seconds.values())))
 
 
 class _Steps:
@@ -154,7 +171,9 @@ class _Steps:
         self.found = found
         self.local = threading.local()
 
-    def __call__(self, event: str, duration: float, fun_name: str = "", **_: Any) -> None:
+    def __call__(
+        self, event: str, duration: float, fun_name: str = "", fun_site: str = "", fun_code: int = 0, **_: Any
+    ) -> None:
         if event not in STEPS:
             return
         start = time.perf_counter() - duration
@@ -163,7 +182,7 @@ class _Steps:
         while ended and ended[-1][0] >= start:
             own -= ended.pop()[1]
         ended.append((start, duration))
-        self.found.of(fun_name).add(STEPS[event], max(own, 0.0))
+        self.found.of(FunctionLabel(fun_name, fun_site, fun_code)).add(STEPS[event], max(own, 0.0))
 
 
 class _Reasons(logging.Handler):
@@ -175,13 +194,34 @@ class _Reasons(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.msg == COMPILED_ANEW and isinstance(record.args, tuple):
-            name, line = map(str, record.args)
+            line = str(record.args[1])
             if not line.lstrip().startswith("1:"):  # the first kind of calls differs from none
-                self.found.of(f"jit({name})").reasons.append(line)
+                self.found.of(vars(record)["function"]).reasons.append(line)
 
 
 def _add_executions(found: Profile) -> None:
-    """Add the instructions that devices executed to the functions of whose modules they are."""
-    for module, name, seconds in executed(found.data):
-        if module and not HOLDS_OTHERS.match(name):
-            found.of(f"jit({module.removeprefix('jit_')})").add(EXECUTING, seconds)
+    """Add the instructions that devices executed to the functions of whose programs they are.
+
+    Profiles name programs. Where functions share a name, a program's number tells which one it is of; if that is not
+    known, as of an executable that was dropped, the name has a row of its own.
+    """
+    executions = [each for each in executed(found.data) if each.module and not HOLDS_OTHERS.match(each.instruction)]
+    compiled, executing = list(COMPILED.entries.values()), {_in_words(each.module) for each in executions}
+    named = defaultdict[str, set[FunctionLabel]](set)
+    for function in (*found.times, *[loaded.function for loaded in compiled]):
+        named[_in_words(function.name)].add(function)
+    shared = {name for name in executing if len(named[name]) > 1}
+    numbered = {
+        module_of(loaded.executable.loaded): loaded.function
+        for loaded in compiled if _in_words(loaded.function.name) in shared
+    }
+    for each in executions:
+        same = named[_in_words(each.module)] or {FunctionLabel(f"jit({each.module.removeprefix('jit_')})")}
+        first = min(same)
+        unknown = first if len(same) == 1 else FunctionLabel(first.name)
+        found.of(numbered.get((each.module, each.number), unknown)).add(EXECUTING, each.seconds)
+
+
+def _in_words(name: str) -> str:
+    """What the name of a function, ``jit(f)``, and that of its module have in common."""
+    return re.sub(r"[\W_]", "", name.removeprefix("jit"), flags=re.ASCII)

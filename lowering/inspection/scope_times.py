@@ -48,7 +48,7 @@ def scope_times(f: Callable[..., Any], calls: int = 3) -> Callable[..., Mapping[
         scopes = instruction_scopes(text)
         seconds = defaultdict[str, float](float)
         own = text.removeprefix("HloModule ").partition(",")[0]
-        for module, name, duration in executed(session.profile_data, scopes):
+        for module, _, name, duration in executed(session.profile_data, scopes):
             if name in scopes and module in (own, ""):
                 seconds[scopes[name]] += duration / calls
         return dict(sorted(seconds.items()))

@@ -240,7 +240,7 @@ class Lowered(_Stage):
                 placement=assigned("compile", call.placement or ANYWHERE, self._mesh, device_assignment))
         binary = compile_program(
             call.trace.recorded, module_name(jitted.name), call.marks,
-            keep_unused=jitted.keep_unused, placement=call.placement, options=options,
+            keep_unused=jitted.keep_unused, placement=call.placement, options=options, function=jitted.label(),
         )
         return Compiled(call, binary, options)
 
@@ -372,6 +372,7 @@ def loaded(stored: StoredExecutable, in_tree: Any, out_tree: Any, load: Callable
     binary = compile_program(
         stored.program, module_name(stored.name), stored.donated,
         keep_unused=stored.keep_unused, placement=stored.placement, options=stored.options, load=load,
+        function=jitted.label(),
     )
     return Compiled(call, binary, stored.options)
 

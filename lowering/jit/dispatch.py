@@ -15,7 +15,7 @@ from ...effects.base import config
 from ...effects.base.caches import AttachedCache, Owners
 from ...effects.base.errors import NotAnArray
 from ...effects.base.stack import BASE, STACK
-from ...effects.base.watching import COMPILED_ANEW, logger
+from ...effects.base.watching import COMPILED_ANEW, FunctionLabel, label_of, logger
 from ...effects.base.wrapping import name_of, unwound
 from ...effects.core.arrays import Array, ConcreteArray, as_array, concrete, type_of
 from ...effects.core.named_axes import PROCESSES, Axis
@@ -443,13 +443,17 @@ class Jitted:
             marks = [i in donated for i in range(len(request.types))]
             compiled = compile_program(
                 trace.recorded, module_name(self.name), marks if donated else (),
-                keep_unused=self.keep_unused, placement=placement, options=self.options,
+                keep_unused=self.keep_unused, placement=placement, options=self.options, function=self.label(),
             )
             found = CompiledTrace(trace, compiled, DispatchPlan(trace, compiled, request.key))
             found = _COMPILED.add(self.compiled, key, found)
             if config.current().explain_cache_misses:
-                logger().warning(COMPILED_ANEW, self.name, last_kind(self))
+                logger().warning(COMPILED_ANEW, self.name, last_kind(self), extra={"function": self.label()})
         return found
+
+    def label(self) -> FunctionLabel:
+        """The function as events tell of it."""
+        return label_of(self.fun, f"jit({self.name})")
 
     def donated_leaves(self, args: Any, kwargs: Any, partition: PartitionedCall | None) -> tuple[int, ...]:
         """The indices of the donated leaves of the dynamic arguments."""

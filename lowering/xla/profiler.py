@@ -15,7 +15,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from jaxlib import _profile_data
 
@@ -141,11 +141,52 @@ class ProfileSession:
         self.stop()
 
 
-def executed(profile: Any, names: Container[str] | None = None) -> list[tuple[str, str, float]]:
-    """The executions that a profile recorded: the module, its instruction, and how many seconds this took.
+class Execution(NamedTuple):
+    """An instruction that a device executed: the module, its number in the process, the instruction, and seconds."""
 
-    Texts are empty where the profile does not tell. ``names``: of a host only events of these names are looked into;
-    an event is called as its instruction, and those of Python are many.
+    module: str
+    number: int
+    instruction: str
+    seconds: float
+
+
+def module_of(executable: Any) -> tuple[str, int | None]:
+    """The name and number that a profile gives to a program; None: the number is not known.
+
+    ``executable`` is jaxlib's. A plugin that gives a copy of the program each time may number the copies anew.
+    """
+    one, again = executable.hlo_modules()[0], executable.hlo_modules()[0]
+    number = _number(one.as_serialized_hlo_module_proto())
+    return one.name, number if number == _number(again.as_serialized_hlo_module_proto()) else None
+
+
+def _number(module: bytes) -> int:
+    """Field 5 of a message ``HloModuleProto``, ``id``: 0 where it is left out."""
+    place = 0
+    while place < len(module):
+        tag, place = _varint(module, place)
+        value, place = _varint(module, place)
+        if tag == 5 << 3:
+            return value
+        place += value if tag & 7 == 2 else 0  # the length of a text or message
+    return 0
+
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    """An integer of a protocol buffer, and the place after it: seven bits in each byte, the lowest first."""
+    value = shift = 0
+    while True:
+        byte = message[place]
+        value, shift, place = value | (byte & 127) << shift, shift + 7, place + 1
+        if byte < 128:
+            return value, place
+
+
+def executed(profile: Any, names: Container[str] | None = None) -> list[Execution]:
+    """The executions that a profile recorded.
+
+    Texts are empty, and numbers -1, where the profile does not tell. ``names``: of a host only events of these names
+    are looked into; an event is called as its instruction, and those of Python are many.
     """
     found = []
     with warnings.catch_warnings():  # where warnings are errors, that of jaxlib's type of stats ends the process
@@ -156,7 +197,9 @@ def executed(profile: Any, names: Container[str] | None = None) -> list[tuple[st
                 if names is None or of_device or event.name in names:
                     stats = dict(event.stats)
                     module = str(stats.get("hlo_module", "")).partition("(")[0]
-                    found.append((module, str(stats.get("hlo_op", "")), event.duration_ns * 1e-9))
+                    number = stats.get("program_id")
+                    number = number if isinstance(number, int) else -1
+                    found.append(Execution(module, number, str(stats.get("hlo_op", "")), event.duration_ns * 1e-9))
     return found
 
 

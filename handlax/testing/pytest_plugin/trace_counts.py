@@ -62,8 +62,7 @@ def counting() -> Iterator[WorkCount]:
     def keep(record: logging.LogRecord) -> bool:
         if record.msg != COMPILED_ANEW or not isinstance(record.args, tuple):
             return True
-        name, kind = record.args
-        count.reasons.append(f"{name}, kind {str(kind).strip()}")
+        count.reasons.append(f"{vars(record)['function'].placed}, kind {str(record.args[1]).strip()}")
         return wanted
 
     DURATIONS.add("counting", count.heard)

@@ -3,10 +3,11 @@
     fresh_key()                 a key for this draw alone
     seed(f, key)(*args)         f, with all its fresh keys derived from ``key``
 
-The name of a draw is the path of calls that leads to it and, in loops and lanes, the index of the iteration. So adding
-a draw changes no other, equal programs draw equal numbers, and no two draws share a key. A call is named by its
-function and the text of its line; calls with equal names are numbered. Bodies that are executed once add nothing to the
-path: ``jit`` changes no draw.
+A draw has the name that it is given, ``fresh_key("noise")``, or else the names of the functions whose calls lead to it.
+Draws of one name are numbered in the order in which they are made. So a draw changes only those after it that have its
+name, and no two draws share a key. A loop, branch or ``vmap`` that draws is named and numbered as a draw is, and gives
+each iteration, branch and lane keys of its own, under which names are numbered anew. Bodies that are executed once add
+nothing: ``jit`` changes no draw.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from pyrsistent import PMap, pmap
 
 from ....effects.base.errors import BadArgument
-from ....effects.base.source_locations import Site, call_path, line_text, starts_path
+from ....effects.base.source_locations import Site, call_path, starts_path
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
 from ....effects.core.arrays import Array, as_array, perform, scalar
@@ -39,12 +40,16 @@ SitePath = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Stream:
-    """A source of keys: a root key, the number of uses of each name, and the call path that prefixes names."""
+    """A source of keys: a root key, the number of uses of each name, and the call path that prefixes relative names."""
 
     key: Any
     used: PMap[Any, int] = field(default_factory=pmap)
     within: SitePath = ()
     entered: Sequence[Any] = ()  # in a loop of unknown length: the iteration's key and index
+
+    def path_of(self, op: Keyed) -> SitePath:
+        """The name of an operation's draws: its path, after the calls that lead to the program if it is relative."""
+        return (*self.within, *op.path) if op.relative else op.path
 
     def next(self, path: SitePath) -> tuple[Stream, Any]:
         """The stream after a draw of this name, and the draw's key."""
@@ -57,9 +62,13 @@ class Stream:
 
 
 class Keyed(Operation):
-    """The base of operations that have a path, which names the random keys drawn under them."""
+    """The base of operations that have a path, which names the random keys drawn under them.
+
+    ``relative``: it is a path of calls, from the function whose program the operation is in.
+    """
 
     __slots__ = ()
+    relative = False
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -67,10 +76,11 @@ class Keyed(Operation):
         return (self.name,)
 
 
-# a key for this draw alone, named by the path of calls to it
+# a key for this draw alone
 @effect(vmap="per_lane", diff="stop")
 class FreshKey(Keyed):
     path: tuple[str, ...]
+    relative: bool = False
     remedy = "give the program a key: handlax.random.keyless.seed(f, key)(x)."
 
     def result_type(op):
@@ -116,7 +126,7 @@ class DivergedStream(StateFlow):
 
     def __init__(self, run: Any, op: HigherOrder):
         before: Stream = run.current
-        self.after_operation, key = before.next((op.name, *_name(run, op, before.within)))
+        self.after_operation, key = before.next((op.name, *_name(run, op, before)))
         self.in_carry = op.runs == "until"
         self.operands: Sequence[Any] = (key,)
         if self.in_carry:
@@ -139,16 +149,14 @@ class DivergedStream(StateFlow):
         run.current = self.after_operation
 
 
-def _name(run: Any, op: HigherOrder, within: SitePath) -> SitePath:
+def _name(run: Any, op: HigherOrder, stream: Stream) -> SitePath:
     """The name of an operation with bodies: its ``path`` if it has one, else its call path; of the lanes of an effect,
     the effect's.
     """
     one: Any = op
     if op.runs == "lanes" and not isinstance(op, Keyed) and len(op.bodies[0].ops) == 1:
         one = op.bodies[0].ops[0]
-    if not isinstance(one, Keyed):
-        return (*within, *_calls(run))
-    return (*within, *one.path) if isinstance(one, FreshKey) else one.path
+    return stream.path_of(one) if isinstance(one, Keyed) else (*stream.within, *_calls(run))
 
 
 def _calls(run: Any) -> SitePath:
@@ -157,23 +165,24 @@ def _calls(run: Any) -> SitePath:
     if path is not None or run.cell.site is None:
         return path or ()
     site = Site(*run.cell.site)
-    recorded = site.calls
-    return (f"{site.function}: {line_text(site.file, site.line) or site.offset}",) if recorded is None else recorded
+    if site.calls is not None:
+        return site.calls
+    return () if site.code is None else (site.code.co_qualname,)
 
 
 def fresh_key(name: str | None = None) -> Any:
     """A random key for this draw alone, from the nearest enclosing ``seed``.
 
     Args:
-        name: the last part of its name; by default the text of the user's line.
+        name: names the draw, wherever it is called from; by default the functions whose calls lead to it do.
 
     Raises: UnhandledEffect: there is no ``seed`` around.
     """
-    return perform(FreshKey(call_path(name) or ()))
+    return perform(FreshKey(call_path() or (), relative=True) if name is None else FreshKey(("fresh_key", name)))
 
 
 def _answer(stream: Stream, op: Any) -> tuple[Stream, Any]:
-    return stream.next((*stream.within, *op.path))
+    return stream.next(stream.path_of(op))
 
 
 SEED = handler({FreshKey: _answer}, moves=StreamMovement())
@@ -202,7 +211,8 @@ def seed(f: Callable[..., Any], key: Any) -> Callable[..., Any]:
 
         seed(f, k)(*args) == seed(jit(f), k)(*args)
 
-    In loops, branches and lanes every draw is distinct; adding a draw changes no other.
+    Every draw is distinct, also in loops, branches and lanes. It depends on ``key``, on the name given to ``fresh_key``
+    or the names of the functions that lead to it, and on how many draws of that name came before it.
 
     Raises: BadArgument: ``key`` is not one key.
     """

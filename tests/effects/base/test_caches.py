@@ -100,7 +100,7 @@ STATE |= {
     "interpreters.library.pure.nan_origin:NaNSearch.notes": "one call: the possible first NaNs",
     "interpreters.library.pure.nan_origin:NaNSearch._firsts": "one call: where its arrays have NaN",
     "interpreters.handlers.static_tally:_Tally.known": "one pass: a program",
-    "lowering.inspection.profile:Profile._names": "one profile: the functions in it",
+    "lowering.inspection.profile:Profile.times": "one profile: the functions in it",
     "lowering.inspection.costs:_PartitionCosts.known": "one pass: the computations of a program",
     "handlax.testing.mutants.coverage_map:CoverageMap.entries": "one run: the lines of its test files",
     "handlax.testing.mutants.mutant_worker:ExecutedLines.footprints": "one process: the lines of its tests",

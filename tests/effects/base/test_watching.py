@@ -1,5 +1,6 @@
 """Settings that watch tracing and compiling."""
 
+import functools
 import logging
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import handlax as hx
 from handlax.effects.base.config import WATCHES, current
+from handlax.effects.base.watching import label_of
 from handlax.errors import ConfigurationError, TracingRefused
 
 
@@ -55,8 +57,8 @@ def test_a_first_call_logs_its_trace_and_its_compilation(caplog, scope, level):
                 f(2.0)
         messages = [r.getMessage() for r in caplog.records if r.levelno == level]
         assert [m.split(" in ")[0].split(" for ")[0] for m in messages] == [
-            "Finished tracing jit(<lambda>)", "Finished lowering jit(_lambda)", "Compiling jit(_lambda)",
-            "Finished XLA compilation of jit(_lambda)",
+            "Finished tracing jit(<lambda>)", "Finished lowering jit(<lambda>)", "Compiling jit(<lambda>)",
+            "Finished XLA compilation of jit(<lambda>)",
         ]
         caplog.clear()
         f(3.0)
@@ -74,3 +76,44 @@ def test_a_miss_is_explained(caplog):
     assert [("dtype from float32 to int32" in m, "structure from" in m) for m in caplog.messages] == [
         (True, False), (False, True)
     ]
+
+
+def test_a_label_tells_the_line_and_the_code_of_a_function():
+    def made():
+        return lambda x: x + 1
+
+    class Model:
+        def __call__(self, x):
+            return x
+
+    line = made.__code__.co_firstlineno
+    f, site = made(), f"test_watching.py:{line + 1}"
+    assert label_of(f, "f") == label_of(made(), "f") == ("f", site, label_of(f, "f").code)
+    assert label_of(functools.partial(f, 1), "f") == label_of(f, "f")
+    assert label_of(hx.grad(f), "f").site == site and label_of(hx.grad(f), "f") != label_of(f, "f")
+    assert label_of(hx.grad(hx.grad(f)), "f") != label_of(hx.grad(f), "f")
+    assert label_of(Model(), "m") == label_of(Model().__call__, "m")
+    assert label_of(Model(), "m").site == f"test_watching.py:{line + 4}"
+    assert label_of(max, "max") == ("max", "", 0)
+
+
+def test_a_function_that_wraps_itself_has_a_label():
+    def f(x):
+        return x
+
+    before = label_of(f, "f")
+    f.__wrapped__ = f
+    assert label_of(f, "f") == before
+
+
+def test_events_tell_the_line_of_a_function():
+    heard = []
+    listener = lambda event, seconds, **kwargs: heard.append(kwargs)
+    f = lambda x: x * 31
+    hx.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        hx.jit(f)(1.0)
+    finally:
+        hx.monitoring.unregister_event_duration_listener(listener)
+    name, site, code = label_of(f, "jit(<lambda>)")
+    assert heard == [dict(fun_name=name, fun_site=site, fun_code=code)] * 3 and site.startswith("test_watching.py:")

@@ -88,3 +88,10 @@ def test_draws_are_reparametrised_inside_a_gradient():
 def test_a_gradient_inside_of_seed_is_refused_with_the_way_out():
     with pytest.raises(errors.NotDifferentiable, match=r"'x' have a tangent[\s\S]*outside"):
         hp.seed(hx.grad(lambda m: hp.sample("x", hp.Normal(m, 1.0))), KEY)(0.0)
+
+
+def test_a_hidden_site_draws_by_its_name_wherever_it_is_called_from():
+    hidden = hp.block(lambda: hp.sample("x", hp.Normal()))
+    drawn = float(hp.seed(hidden, random.key(0))())
+    for called in (lambda: hidden(), lambda: hx.jit(hidden)(), hx.jit(lambda: hx.jit(hidden)())):
+        assert float(hp.seed(called, random.key(0))()) == pytest.approx(drawn, rel=1e-5)

@@ -143,7 +143,7 @@ def test_limits_on_traces_and_compilations(run):
     result.stdout.fnmatch_lines([
         "at most 1 traces must be made, got 2; at most 1 compilations must be made, got 2.",
         "  traced: jit(step) 2 times",
-        "  step, kind 2: x: f32[[]2] (x: shape from (1,) to (2,))",
+        "  jit(step) at test_it.py:*, kind 2: x: f32[[]2] (x: shape from (1,) to (2,))",
         "pytest.mark.handlax takes leaks, *, got max_trace.",
         "pytest.mark.handlax takes leaks, *, got True.",
         "max_traces must be a number, got 'one'.",

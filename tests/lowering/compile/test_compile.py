@@ -240,3 +240,13 @@ def test_a_program_that_is_not_well_formed_is_refused_with_its_equation(line, re
         with pytest.raises(hx.errors.HandlaxError, match=re.escape(f"equation 0, b: f32[3] = {line}: ")) as caught:
             refused(hnp.ones(3)).compile()
         assert reason in caught.value.what
+
+
+def test_a_name_in_any_script_is_compiled():
+    def größe(x):
+        return x * x - 41.0
+
+    def 長さ(x):
+        return hx.jit(größe)(x) + hx.jit(größe)(2 * x)
+
+    assert float(hx.jit(größe)(7.0)) == 8.0 and float(hx.jit(長さ)(7.0)) == 8.0 + 155.0

@@ -9,6 +9,7 @@ import pytest
 import handlax as hx
 from handlax import lax
 from handlax import numpy as hnp
+from handlax.effects.base.watching import FunctionLabel
 from handlax.errors import ProfilerMisuse
 from handlax.lowering.inspection.profile import Profile, _Steps
 
@@ -65,10 +66,10 @@ def test_a_step_within_another_counts_for_itself(monkeypatch):
 def test_the_table_has_a_row_for_each_function_and_says_why():
     found = Profile()
     found.seconds = 2.0
-    found.of("jit(f)").add("tracing", 0.5)
-    found.of("jit(f)").add("executing", 0.0125)
-    found.of("jit(g)").add("compiling", 25e-6)
-    found.of("jit(g)").reasons.append("  2: x: f32[3] (x: dtype from int32 to float32)")
+    found.of(FunctionLabel("jit(f)")).add("tracing", 0.5)
+    found.of(FunctionLabel("jit(f)")).add("executing", 0.0125)
+    found.of(FunctionLabel("jit(g)")).add("compiling", 25e-6)
+    found.of(FunctionLabel("jit(g)")).reasons.append("  2: x: f32[3] (x: dtype from int32 to float32)")
     assert str(found).splitlines() == [
         "2 s: tracing 500 ms, lowering 0 s, compiling 25 us, and 1.5 s else",
         "on devices: 12.5 ms",
@@ -125,3 +126,79 @@ def test_the_profile_is_written(tmp_path):
 def test_a_profile_of_nothing_has_no_table():
     times = Profile()
     assert str(times) == repr(times) == "0 s: tracing 0 s, lowering 0 s, compiling 0 s, and 0 s else\non devices: 0 s"
+
+
+def test_functions_of_one_name_have_a_row_each():
+    f, g = hx.jit(lambda x: x @ x.T), hx.jit(lambda x: x + 17)
+    line = test_functions_of_one_name_have_a_row_each.__code__.co_firstlineno + 1
+    with hx.profile() as found:
+        for size in (4, 5, 6):
+            f(np.ones((size, size), "float32")).block_until_ready()
+            g(np.ones((size + 10, size + 10), "float32")).block_until_ready()
+    named = f"jit(<lambda>) at test_profile.py:{line}"
+    assert set(found.functions) == {named, f"{named} (2)"}
+    first, second = found.functions[named], found.functions[f"{named} (2)"]
+    for times, sizes in ((first, (4, 5, 6)), (second, (14, 15, 16))):
+        assert [times.times[step] for step in ("tracing", "lowering", "compiling")] == [3, 3, 3]
+        assert times.reasons == [
+            f"  {i + 1}: x: f32[{sizes[i]},{sizes[i]}] "
+            f"(x: shape from {(sizes[i - 1],) * 2} to {(sizes[i],) * 2})" for i in (1, 2)
+        ]
+    executed = [dict(event.stats).get("hlo_op", "") for plane in found.data.planes for line in plane.lines
+                for event in line.events if dict(event.stats).get("hlo_module") == "jit__lambda"]
+    assert first.times["executing"] == len([op for op in executed if "dot" in op]) == 3
+    assert second.times["executing"] == len(executed) - 3 > 0
+
+
+def test_a_function_and_its_gradient_have_a_row_each():
+    def cube(x):
+        return x**3
+
+    with hx.profile() as found:
+        for each in (cube, hx.grad(cube)):
+            hx.jit(each)(3.0).block_until_ready()
+    assert len(found.functions) == 2
+    assert all([times.times["compiling"] == 1 and times.times["executing"] for times in found.functions.values()])
+
+
+def test_a_function_that_is_made_anew_has_one_row():
+    def made():
+        return hx.jit(lambda x: x * 19)
+
+    with hx.profile() as found:
+        for _ in range(3):
+            made()(1.0).block_until_ready()
+    ((name, times),) = found.functions.items()
+    assert (name, times.times["tracing"], times.times["compiling"]) == ("jit(<lambda>)", 3, 1)
+
+
+@pytest.mark.parametrize("name", ["<genexpr>", "f(x)", 'a"b', "a b", "a_b", "_", "größe"])
+def test_a_name_of_any_characters_has_one_row(name):
+    def f(x):
+        return x * x - len(name)
+
+    f.__name__ = name
+    with hx.profile() as found:
+        hx.jit(f)(5.0).block_until_ready()
+    assert [*found.functions] == [f"jit({name})"] and found.functions[f"jit({name})"].seconds["executing"] > 0
+
+
+def test_a_dropped_program_of_a_shared_name_has_its_own_row():
+    f, g = hx.jit(lambda x: x / 23), hx.jit(lambda x: x - 23)
+    with hx.profile() as found:
+        y = f(1.0).block_until_ready()
+        hx.clear_caches()
+        g(y).block_until_ready()
+    kinds = [sorted(times.times) for times in found.functions.values()]
+    assert sorted(kinds) == [["compiling", "executing", "lowering", "tracing"], ["compiling", "lowering", "tracing"],
+                             ["executing"]]
+    assert [*found.functions["jit(<lambda>)"].times] == ["executing"]
+
+
+def test_equal_programs_are_executed_for_the_last_function():
+    first, last = hx.jit(lambda x: x * 29), hx.jit(lambda x: x * 29)
+    first(1.0)
+    with hx.profile() as found:
+        last(1.0).block_until_ready()
+    ((name, times),) = found.functions.items()
+    assert name == "jit(<lambda>)" and times.times["tracing"] == 1 and times.times["executing"]

@@ -1,8 +1,10 @@
 """Profiles hold what was annotated, in memory and in files."""
 
 import gzip
+import itertools
 import json
 import socket
+from types import SimpleNamespace
 
 import pytest
 from jaxlib import _profiler
@@ -10,6 +12,9 @@ from jaxlib import _profiler
 import handlax as hx
 from handlax import errors, profiler
 from handlax import numpy as hnp
+from handlax.effects.base.watching import label_of
+from handlax.lowering.compile.compile import COMPILED
+from handlax.lowering.xla.profiler import executed, module_of
 
 
 def events(data):
@@ -33,6 +38,40 @@ def test_a_profile_has_what_is_annotated_while_it_is_recorded():
     assert {"multiply", "train", "annotated"} <= named.keys()
     assert sum(event.name == "multiply" for event in events(session.profile_data)) == 2
     assert named["train"].duration_ns >= named["annotated"].duration_ns >= named["multiply"].duration_ns > 0
+
+
+def test_a_program_has_the_number_that_profiles_give_it():
+    f, g = lambda x: x * 37.0, lambda x: x - 37.0
+    with profiler.trace() as session:
+        hx.jit(f)(hx.jit(g)(1.0)).block_until_ready()
+    named = {loaded.function: module_of(loaded.executable.loaded) for loaded in COMPILED.entries.values()}
+    found = [(each.module, each.number) for each in executed(session.profile_data) if each.module]
+    assert [named[label_of(each, "jit(<lambda>)")] for each in (g, f)] == found and found[0] != found[1]
+
+
+class Module:
+    """A module of jaxlib's with this message."""
+
+    name = "jit_f"
+
+    def __init__(self, *message):
+        self.as_serialized_hlo_module_proto = lambda: bytes(message)
+
+
+@pytest.mark.parametrize(("message", "number"), [
+    ((), 0),
+    ((0x28, 0x05), 5),
+    ((0x0A, 0x02, 0x28, 0x09, 0x28, 0xAC, 0x02), 300),  # after a text
+    ((0x10, 0x07, 0x28, 0x01), 1),  # after an integer
+    ((0x0A, 0x01, 0x28), 0),
+])
+def test_a_number_is_read_from_the_message(message, number):
+    assert module_of(SimpleNamespace(hlo_modules=lambda: [Module(*message)])) == ("jit_f", number)
+
+
+def test_copies_that_are_numbered_anew_have_no_number():
+    counted = itertools.count()
+    assert module_of(SimpleNamespace(hlo_modules=lambda: [Module(0x28, next(counted))])) == ("jit_f", None)
 
 
 def test_a_profile_is_written_to_its_folder(tmp_path):

@@ -35,12 +35,20 @@ def test_the_message_says_what_is_compiled_anew_and_what_changed():
     message = over_limits(counted(lambda: [f(hnp.ones(n)) for n in (1, 2, 3)]), 2, 1)
     assert message.startswith("at most 2 traces must be made, got 3; at most 1 compilations must be made, got 3.")
     assert "traced jit(scale) 3 times" in message.replace(":", "")
-    assert "scale, kind 2: x: f32[2] (x: shape from (1,) to (2,))" in message and "hint" not in message
+    assert "jit(scale) at test_trace_counts.py:" in message and "hint" not in message
+    assert ", kind 2: x: f32[2] (x: shape from (1,) to (2,))" in message
 
 
 def test_the_message_names_a_function_that_is_made_anew():
     message = over_limits(counted(lambda: [fresh(0.12304)(1.0) for _ in range(3)]), 1, None)
-    assert "hint: define scale once" in message
+    assert "hint: define jit(scale) at test_trace_counts.py:" in message and " once: " in message
+
+
+def test_functions_of_one_name_are_not_made_anew():
+    one = hx.jit(lambda x: x * 0.12307)
+    other = hx.jit(lambda x: x + 0.12307)
+    message = over_limits(counted(lambda: (one(1.0), other(1.0))), 1, None)
+    assert "at most 1 traces" in message and "hint" not in message
 
 
 def test_within_limits_there_is_no_message():

@@ -1,4 +1,4 @@
-"""Keyless random: every draw distinct, reproducible, and named by where it stands."""
+"""Keyless random: every draw is distinct, reproducible, and named: by its name or the functions that lead to it."""
 
 from __future__ import annotations
 
@@ -108,81 +108,76 @@ def test_words_of_a_key_are_a_key():
     assert np.array_equal(seed(twice, random.PRNGKey(7))(), seed(twice, KEY)())
 
 
-def test_a_new_draw_shifts_no_other():
-    def before():
-        a = normal()
-        b = normal((1,))
-        return a, b, helper(), lanes()
+PROGRAM = """
+def layer():
+    return normal()
 
-    def after():
-        first = normal((3,))
-        a = normal()
-        b = normal((1,))
-        return a, b, helper(), lanes(), first
-
-    # the two functions have one name, as the same function has before and after a change of its source
-    after.__code__ = after.__code__.replace(co_qualname=before.__code__.co_qualname)
-    later = seed(after, KEY)()[:-1]
-    # what follows `return` differs in its text: the loops stand on another line than before
-    for x, y in zip(seed(before, KEY)()[:2], later):
-        assert np.array_equal(x, y)
-
-
-SOURCE = """
-def draw():
-    {first}
-    a = normal()
-    xs = layer()
-    ys = lax.scan(lambda c, _: ({inside}c, (normal(), layer(), jitted())), 0.0, None, 2)[1] # the loop
-    zs = hx.vmap(lambda x: x + layer())(hnp.zeros(2))
-    return a, xs, ys, zs
+def net():
+    a = layer()
+    b = normal()
+    c = lax.scan(lambda c, _: (c, normal()), 0.0, None, 2)[1]
+    d = random.normal(fresh_key("d"))
+    return a, b, c, d
 """
+ORIGIN = ("a", "b", "c", "d")
+EDITS = {  # an edit of the program, and the draws that it changes
+    "nothing": (("layer", "layer"), ""),
+    "a comment": (("b = normal()", "b = normal()  # the bias"), ""),
+    "white space": (("b = normal()", "\n\n    b  =  normal( )"), ""),
+    "another expression": (("b = normal()", "b = 0 + normal(())"), ""),
+    "a comment on the line of a caller": (("a = layer()", "a = layer()  # the first"), ""),
+    "a draw before": (("    a =", "    b = normal()\n    a ="), "b"),
+    "an equal line before": (("    b = normal()", "    b = normal()\n    b = normal()"), "b"),
+    "a draw after": (("    c =", "    e = normal()\n    c ="), ""),
+    "a draw of another function before": (("    a = layer()", "    e = layer()\n    a = layer()"), "a"),
+    "a draw in the function called": (("    return normal()", "    normal()\n    return normal()"), "a"),
+    "a loop before": (("    c =", "    lax.scan(lambda c, _: (c, normal()), 0.0, None, 2)\n    c ="), "c"),
+    "a loop that draws nothing": (("    c =", "    lax.scan(lambda c, _: (c, c), 0.0, None, 2)\n    c ="), ""),
+    "a draw of another name": (("    d =", '    fresh_key("e")\n    d ='), ""),
+    "a draw of the same name": (("    d =", '    fresh_key("d")\n    d ='), "d"),
+    "another name of a function called": (("layer", "dense"), "a"),
+    "another name of the caller": (("def net", "def model"), "abc"),
+    "a named draw moved to a function": (
+        ("    d = random", '    moved = lambda: fresh_key("d")\n    d = random.normal(moved())  #'), ""),
+}
 
 
-def made(first="", inside=""):
-    """The program with a draw more, read from its source as the same file before and after a change."""
-    names = {"normal": normal, "layer": helper, "jitted": hx.jit(helper), "hx": hx, "hnp": hnp, "lax": lax}
-    exec(compile(SOURCE.format(first=first, inside=inside), "<program>", "exec"), names)
-    return names["draw"]
+def drawn_by(edit, stage):
+    names = {"normal": normal, "fresh_key": fresh_key, "random": random, "lax": lax}
+    exec(compile(PROGRAM.replace(*edit), "<program>", "exec"), names)
+    return dict(zip(ORIGIN, seed(stage(names.get("net") or names["model"]), KEY)()))
 
 
 @pytest.mark.parametrize("stage", [lambda f: f, hx.jit], ids=["eager", "jit"])
-def test_a_new_call_of_a_helper_with_a_loop_shifts_no_other(stage, monkeypatch):
-    lines = []
-    monkeypatch.setattr("linecache.getline", lambda file, line: lines[line - 1] if file == "<program>" else "x")
-    found = []
-    for first in ("pass", "layer(), normal(), jitted()"):
-        lines[:] = SOURCE.format(first=first, inside="").splitlines()
-        found.append(hx.tree.leaves(seed(stage(made(first)), KEY)()))
-    for x, y in zip(*found, strict=True):
-        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_changes_the_later_draws_of_the_same_name_alone(edit, stage):
+    change, changed = EDITS[edit]
+    before, after = drawn_by(("", ""), lambda f: f), drawn_by(change, stage)
+    assert PROGRAM.replace(*change) != PROGRAM or edit == "nothing"
+    assert "".join([x for x in ORIGIN if not np.allclose(before[x], after[x], rtol=1e-5, atol=1e-6)]) == changed
 
 
-def test_code_without_source_draws_by_its_instructions():
-    drawn = [np.asarray(x) for x in hx.tree.leaves(seed(made(), KEY)())]
-    again = [np.asarray(x) for x in hx.tree.leaves(seed(made(), KEY)())]
-    assert all(np.array_equal(x, y) for x, y in zip(drawn, again))
-    flat = np.concatenate([x.ravel() for x in drawn])
-    assert len(set(flat.tolist())) == flat.size
+@pytest.mark.parametrize("stage", [lambda f: f, hx.jit, lambda f: lambda: hx.jit(f)()], ids=["eager", "jit", "inner"])
+def test_a_name_is_the_same_wherever_it_is_drawn(stage):
+    def named():
+        return random.normal(fresh_key("weights"))
+
+    def caller():
+        return normal(), stage(named)(), stage(named)()
+
+    first, (_, again, second) = seed(named, KEY)(), seed(caller, KEY)()
+    assert np.isclose(first, again) and not np.isclose(again, second)
 
 
-def test_an_edit_of_the_source_of_a_running_program_changes_no_draw(monkeypatch):
-    drawn = [np.asarray(seed(everything, KEY)())]
-    monkeypatch.setattr("linecache.getline", lambda file, line: f"another line {line}")
-    drawn.append(np.asarray(seed(everything, KEY)()))
-    assert np.array_equal(*drawn)
+def test_a_name_in_a_loop_is_of_the_loop():
+    def loop():
+        return lax.scan(lambda c, _: (c, random.normal(fresh_key("x"))), 0.0, None, 2)[1]
 
+    def other():
+        return loop()
 
-def test_a_name_stands_for_the_line():
-    def f():
-        a, b = fresh_key("a"), fresh_key("b")
-        return random.normal(a), random.normal(b)
-
-    def g():
-        return random.normal(fresh_key("b"))
-
-    g.__code__ = g.__code__.replace(co_qualname=f.__code__.co_qualname)
-    assert float(seed(f, KEY)()[1]) == float(seed(g, KEY)())
+    found = [seed(f, KEY)() for f in (loop, other, lambda: random.normal(fresh_key("x")))]
+    assert len(set(hnp.hstack(found).tolist())) == 5
 
 
 def test_a_test_that_draws_draws_anew_each_time():
