@@ -17,7 +17,7 @@ class NotAFunction(HandlaxError, TypeError):
     Traceback (most recent call last):
     handlax.errors.NotAFunction: grad: a function is needed, got float.
       at ...
-      hint: help(hx.errors.NotAFunction) explains it.
+      hint: pass the function itself, f, not what a call returns, f(x).
 
     Remedy: pass the function, and call what the transformation returns.
 
@@ -81,7 +81,7 @@ class BadAxis(BadArgument, TypeError, IndexError):
     Traceback (most recent call last):
     handlax.errors.BadAxis: sum: axis 2 is out of range for an array of rank 2.
       at ...
-      hint: help(hx.errors.BadAxis) explains it.
+      hint: axes are counted from 0: its last one is 1, or -1.
 
     Remedy: count the axes from 0, or from the end by negative numbers.
 
