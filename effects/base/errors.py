@@ -67,6 +67,7 @@ from ..errors.storage_errors import BadArtifact as BadArtifact
 from ..errors.storage_errors import BadCheckpoint as BadCheckpoint
 from ..errors.storage_errors import DamagedCheckpoint as DamagedCheckpoint
 from ..errors.storage_errors import JaxIsLoaded as JaxIsLoaded
+from ..errors.storage_errors import MissingCheckpoint as MissingCheckpoint
 from ..errors.storage_errors import MissingModule as MissingModule
 from ..errors.storage_errors import NotExportable as NotExportable
 from ..errors.storage_errors import NotSaved as NotSaved
