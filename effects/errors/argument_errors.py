@@ -304,13 +304,14 @@ class BadStaticArgument(HandlaxError, TypeError, ValueError):
 class ConfigurationError(HandlaxError, AttributeError):
     """A setting that does not exist, or a value that it cannot have.
 
-    The name of a setting is misspelt, or its value is none of those that it can have; the message lists them.
+    The name of a setting is misspelt, or its value is none of those that it can have; the message says which may be
+    meant.
 
     >>> hx.config.update("jax_enable_x46", True)
     Traceback (most recent call last):
     handlax.errors.ConfigurationError: config: there is no setting 'jax_enable_x46'.
       at ...
-      hint: the settings are: enable_x64, default_float, default_int, ...
+      hint: did you mean 'enable_x64'?
 
     Remedy: correct it. In a scope ``hx.configure`` sets settings.
 
