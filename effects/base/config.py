@@ -20,7 +20,7 @@ import numpy as np
 from pyrsistent import PMap, pmap
 
 from .caches import Owners, cached, process_lock
-from .errors import ConfigurationError, Immutable
+from .errors import ConfigurationError, Immutable, nearest
 from .immutables import KeyedObject
 from .jax_settings import ALIASES, FIXED, flags, from_environment, note_without_meaning, truth
 from .wrapping import context_variable
@@ -77,6 +77,7 @@ class Settings:
 
 
 DEFAULTS: Mapping[str, Any] = {name: getattr(Settings, name) for name in Settings.__annotations__}
+_REGISTRIES = ("user_contexts", "tables", "containers")  # changed by functions of their own, not by name
 
 
 class Configuration(KeyedObject, Settings):
@@ -187,7 +188,8 @@ def _expanded(changes: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(name: str, value: Any) -> Any:
     """The value as the setting stores it. Raises ConfigurationError: no such setting, or not one of its choices."""
     if name not in DEFAULTS:
-        hint = f"the settings are: {', '.join(DEFAULTS)}."
+        names = [known for known in DEFAULTS if known not in _REGISTRIES]
+        hint = nearest(name, names) or f"the settings are: {', '.join(names)}."
         raise ConfigurationError(f"config: there is no setting {name!r}.", hint=hint)
     if name == "platforms":
         return value or None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 from ..errors.argument_errors import BadArgument as BadArgument
@@ -66,6 +67,7 @@ from ..errors.storage_errors import BadArtifact as BadArtifact
 from ..errors.storage_errors import BadCheckpoint as BadCheckpoint
 from ..errors.storage_errors import DamagedCheckpoint as DamagedCheckpoint
 from ..errors.storage_errors import JaxIsLoaded as JaxIsLoaded
+from ..errors.storage_errors import MissingCheckpoint as MissingCheckpoint
 from ..errors.storage_errors import MissingModule as MissingModule
 from ..errors.storage_errors import NotExportable as NotExportable
 from ..errors.storage_errors import NotSaved as NotSaved
@@ -179,6 +181,18 @@ def some_of(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) < 5 else [*names[:3], f"{len(names) - 3} more"])
 
 
+def nearest(name: object, names: Iterable[object]) -> str | None:
+    """The hint that says which of ``names`` a misspelt ``name`` may mean; None: no text among them is near.
+
+    >>> nearest("perlane", ["once", "per_lane"]), nearest(3, ["once"])
+    ("did you mean 'per_lane'?", None)
+    """
+    texts = [text for text in names if isinstance(text, str)]
+    # imported here, so that importing the package does not wait for it
+    near = import_module("difflib").get_close_matches(name, texts, 2) if isinstance(name, str) else []
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else None
+
+
 def need_count(where: str, x: Any, least: int = 0) -> int:
     """``x`` as a Python integer, at least ``least``; ``where`` names the function and its parameter.
 
@@ -193,7 +207,8 @@ def need_count(where: str, x: Any, least: int = 0) -> int:
 def need_function(where: str, fun: object) -> None:
     """Raises NotAFunction if ``fun`` is not callable."""
     if not callable(fun) or isinstance(fun, staticmethod):
-        raise NotAFunction(f"{where}: a function is needed, got {type(fun).__name__}.")
+        hint = "pass the function itself, f, not what a call returns, f(x)."
+        raise NotAFunction(f"{where}: a function is needed, got {type(fun).__name__}.", hint=hint)
 
 
 def need_one_of(where: str, value: object, choices: Collection[object]) -> None:
@@ -203,7 +218,8 @@ def need_one_of(where: str, value: object, choices: Collection[object]) -> None:
     """
     if not isinstance(value, tuple({type(choice) for choice in choices})) or value not in choices:
         *others, last = [repr(choice) for choice in choices if choice is not None]
-        raise BadArgument(f"{where} must be {', '.join(others)} or {last}, got {text_of(value)}.")
+        hint = nearest(value, choices)
+        raise BadArgument(f"{where} must be {', '.join(others)} or {last}, got {text_of(value)}.", hint=hint)
 
 
 def need_operation_type(where: str, what: str, op: Any) -> None:

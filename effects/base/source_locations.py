@@ -22,6 +22,8 @@ from inspect import CO_VARARGS
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from .caches import Cache
 from .deep_calls import caller_of
 from .wrapping import context_variable
@@ -30,8 +32,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 RawSite = tuple[Any, int]  # (code object or LabelledCode, offset of an instruction)
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
-# Frames of the standard library between the user's line and ours: partial functions, context managers.
-_MACHINERY = (functools.__file__, contextlib.__file__)
+# Frames between the user's line and ours: of partial functions, of context managers, and of NumPy's functions, which
+# call the methods of what they are given.
+_MACHINERY = (functools.__file__, contextlib.__file__, os.path.join(os.path.dirname(np.__file__), ""))
 
 
 class ScopeName(str):
@@ -190,16 +193,18 @@ def enumerate_lines(code: CodeType) -> list[tuple[int, tuple[int, int, int | Non
 NOWHERE = Site(None, 0)
 
 _FILES = Cache("source files", 16384)
-"""Whether a file belongs to handlax itself or is excluded, by its name."""
+"""Whether a file is not the user's, by its name."""
 _INTERNAL: dict[str, bool] = _FILES.entries
 _EXCLUDED: dict[str, None] = {}  # a set that can grow while another thread reads it
 
 
 def is_internal(file: str) -> bool:
-    """Whether ``file`` belongs to handlax itself, or to a library that has excluded it."""
+    """Whether ``file`` belongs to handlax itself, to what lies between its frames and the user's, or to a library that
+    has excluded it.
+    """
     known = _INTERNAL.get(file)
     if known is None:
-        known = file.startswith((_PACKAGE, "<handlax", *_EXCLUDED)) or file in _MACHINERY
+        known = file.startswith((_PACKAGE, "<handlax", *_MACHINERY, *_EXCLUDED))
         _FILES.add(file, known)
     return known
 
@@ -285,7 +290,7 @@ def _site_by_frames(depth: int = 1) -> tuple[CodeType, int]:
 
 
 _MODULES = Cache("source modules", 16384)
-"""Whether a module belongs to handlax itself, by its name."""
+"""Whether a module is not the user's, by its name."""
 _INTERNAL_MODULES: dict[str | None, bool] = _MODULES.entries
 
 
@@ -309,7 +314,7 @@ def _site_by_modules(depth: int = 1) -> tuple[CodeType | None, int]:
                     return _site_by_frames(depth + 1)
                 except ValueError:  # a thread of the runtime has no frame of the user's
                     return None, 0
-            _MODULES.add(name, is_ours(name) or name in ("functools", "contextlib"))
+            _MODULES.add(name, is_ours(name) or name.partition(".")[0] in ("functools", "contextlib", "numpy"))
             continue
         frame = sys._getframe(depth)
         code = frame.f_code

@@ -22,6 +22,7 @@ from ..base.errors import (
     MissingRule,
     RegistrationError,
     ShardingTypeError,
+    need_one_of,
     text_of,
 )
 from ..base.immutables import ImmutableObject, setter
@@ -34,7 +35,7 @@ from ..types.declared_types import in_array_types, leaf_types
 from ..types.extent import unbound
 from .cell_sources import Cell
 from .columns import COLUMNS, DEFAULT, JVP, LOWER, RESERVED, SHARDING_RULE, Column, Rule, componentwise, linear_together
-from .parameters import Parametrised, annotations_of, field_names, need_declared, need_free_names
+from .parameters import Parametrised, annotations_of, check_block, field_names, how_to_make, need_declared
 
 C = TypeVar("C")
 K = TypeVar("K", bound=type)
@@ -105,11 +106,12 @@ class Operation(Parametrised, ImmutableObject):
         """
         cls, names = type(self), self._names
         if len(args) > len(names):
-            raise BadCall(f"{cls.__name__} has {len(names)} fields, got {len(args)} arguments.")
+            raise BadCall(f"{cls.__name__} has {len(names)} fields, got {len(args)} arguments.", hint=how_to_make(cls))
         values = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in names or name in values:
-                raise BadCall(f"{cls.__name__} has no free field {name!r}; its fields are {names}.")
+                what = f"{cls.__name__} has no free field {name!r}; its fields are {names}."
+                raise BadCall(what, hint=how_to_make(cls))
             values[name] = value
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             if field.name not in values:
@@ -118,7 +120,7 @@ class Operation(Parametrised, ImmutableObject):
                 elif field.default_factory is not dataclasses.MISSING:
                     values[field.name] = field.default_factory()
                 else:
-                    raise BadCall(f"{cls.__name__} misses its field {field.name!r}.")
+                    raise BadCall(f"{cls.__name__} misses its field {field.name!r}.", hint=how_to_make(cls))
         return tuple(values[name] for name in names)
 
     @property
@@ -344,7 +346,7 @@ def _build(cls: type, effectful: bool, default: Rule | None = None, **declaratio
             hint="leave __slots__ out: they are made of the fields.",
         )
     if not is_ours(cls.__module__):
-        need_free_names(cls, Operation, effectful)
+        check_block(cls, Operation, effectful)
     if declarations.get("scopes"):
         cls = LaterLayers.scoped_block(cls)
     cells = _cells_in(vars(cls), cls.__module__)
@@ -510,12 +512,10 @@ def effect(
             performed over the bodies of all lanes, and over their derivatives: clauses do not compute with results.
     """
     if type(scopes) is not int or scopes < 0:
-        raise BadStaticArgument(f"effect: scopes must be a number of functions, got {text_of(scopes)}.")
+        raise BadArgument(f"effect: scopes must be a number of functions, got {text_of(scopes)}.")
     over = ("bodies",) * bool(scopes)
-    choices = {"per_lane", "refuse", *(over or ("once",))}, {"stop", "refuse", *over}
-    if not all([isinstance(x, str) and x in some for x, some in zip((vmap, diff), choices)]):
-        what = f"vmap must be {over[0] if over else 'once'}, per_lane or refuse, and diff {'bodies, ' * bool(over)}"
-        raise BadStaticArgument(f"effect: {what}stop or refuse, got vmap={text_of(vmap)} and diff={text_of(diff)}.")
+    need_one_of("effect: vmap", vmap, (*(over or ("once",)), "per_lane", "refuse"))
+    need_one_of("effect: diff", diff, (*over, "stop", "refuse"))
     build = lambda block: _build(block, True, default, vmap=vmap, diff=diff, scopes=scopes)
     return build if cls is None else build(cls)
 

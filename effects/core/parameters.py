@@ -144,7 +144,16 @@ def need_declared(block: type, base: type) -> None:
             )
 
 
-def need_free_names(block: type, operation: type, effectful: bool) -> None:
+def check_block(block: type, operation: type, effectful: bool) -> None:
+    """Check the names and the functions of a user's block.
+
+    Raises: RegistrationError: a name belongs to ``operation``, which every operation has, or a function takes nothing.
+    """
+    _need_free_names(block, operation, effectful)
+    _need_operation_first(block)
+
+
+def _need_free_names(block: type, operation: type, effectful: bool) -> None:
     """Check what a block defines under the names of attributes of ``operation``, which every operation has.
 
     Raises: RegistrationError: the class or its decorator defines it; or there is a function in the place of a value, or
@@ -169,6 +178,23 @@ def need_free_names(block: type, operation: type, effectful: bool) -> None:
         else:
             continue
         raise RegistrationError(f"{block.__name__}: a block must not define {name!r}, {reason}.", hint=hint)
+
+
+def how_to_make(kind: type[Parametrised]) -> str:
+    """The hint that says how an operation of this class is made: ``Say(label=...); operands are arguments of perform.``
+    """
+    return f"{kind.__name__}({', '.join([f'{name}=...' for name in kind._names])}); operands are arguments of perform."
+
+
+def _need_operation_first(block: type) -> None:
+    """Raises RegistrationError if a function of the block, ``result_type`` or a rule, has no parameters at all."""
+    for name, given in vars(block).items():
+        plain = isinstance(given, FunctionType) and (name == "result_type" or name in COLUMNS)
+        if plain and not inspect.signature(given).parameters:
+            raise RegistrationError(
+                f"{block.__name__}: {name} must take the operation as its first parameter, it takes none.",
+                hint=f"def {name}(op{', x' * (name != 'result_type')}): ...",
+            )
 
 
 def _is_function(x: Any, *attribute: str) -> bool:

@@ -17,7 +17,7 @@ class NotAFunction(HandlaxError, TypeError):
     Traceback (most recent call last):
     handlax.errors.NotAFunction: grad: a function is needed, got float.
       at ...
-      hint: help(hx.errors.NotAFunction) explains it.
+      hint: pass the function itself, f, not what a call returns, f(x).
 
     Remedy: pass the function, and call what the transformation returns.
 
@@ -81,7 +81,7 @@ class BadAxis(BadArgument, TypeError, IndexError):
     Traceback (most recent call last):
     handlax.errors.BadAxis: sum: axis 2 is out of range for an array of rank 2.
       at ...
-      hint: help(hx.errors.BadAxis) explains it.
+      hint: axes are counted from 0: its last one is 1, or -1.
 
     Remedy: count the axes from 0, or from the end by negative numbers.
 
@@ -304,13 +304,14 @@ class BadStaticArgument(HandlaxError, TypeError, ValueError):
 class ConfigurationError(HandlaxError, AttributeError):
     """A setting that does not exist, or a value that it cannot have.
 
-    The name of a setting is misspelt, or its value is none of those that it can have; the message lists them.
+    The name of a setting is misspelt, or its value is none of those that it can have; the message says which may be
+    meant.
 
     >>> hx.config.update("jax_enable_x46", True)
     Traceback (most recent call last):
     handlax.errors.ConfigurationError: config: there is no setting 'jax_enable_x46'.
       at ...
-      hint: the settings are: enable_x64, default_float, default_int, ...
+      hint: did you mean 'enable_x64'?
 
     Remedy: correct it. In a scope ``hx.configure`` sets settings.
 

@@ -216,10 +216,10 @@ class NotDifferentiable(HandlaxError, TypeError):
     Traceback (most recent call last):
     handlax.errors.NotDifferentiable: grad: the derivative by x, of dtype int32, is not defined.
       at ...
-      hint: use a floating-point argument, leave it out of argnums, or set allow_int=True; experimental.sparse has
-        derivatives by the entries of sparse arrays.
+      hint: use a floating-point argument, 3.0 instead of 3, leave it out of argnums, or set allow_int=True.
 
-    Remedy: pass a float; of a function with several results ``jacrev`` or ``jacfwd`` has all derivatives.
+    Remedy: pass a float; of a function with several results ``jacrev`` or ``jacfwd`` has all derivatives, and
+    ``experimental.sparse`` has those by the entries of sparse arrays.
 
     >>> hx.grad(lambda x: x**2)(3.0)
     Array(6., dtype=float32, weak_type=True)

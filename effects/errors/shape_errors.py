@@ -126,8 +126,8 @@ class TreeMismatch(HandlaxError, TypeError, ValueError):
 
     >>> hx.tree.map(lambda p, g: p - g, {"w": 1.0, "b": 2.0}, {"w": 0.5})
     Traceback (most recent call last):
-    handlax.errors.TreeMismatch: tree.map, argument 2: at the root the prefix is a dict with keys ['b', 'w'] but the
-      tree has a dict with keys ['w'].
+    handlax.errors.TreeMismatch: tree.map, argument 2: at the root there must be a dict with keys ['b', 'w'], got a
+      dict with keys ['w'].
       at ...
       hint: help(hx.errors.TreeMismatch) explains it.
 

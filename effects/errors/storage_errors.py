@@ -47,10 +47,12 @@ class NotSaved(HandlaxError, OSError):
 
 
 class BadCheckpoint(HandlaxError, ValueError):
-    """A folder or file without a saved tree that is whole: it is damaged, of a later version, or not there.
+    """A folder or file without a saved tree that is whole: it is damaged, of a later version, or something else.
 
-    There is no saved tree: the path is wrong, a save was killed before its end, or a later version made it.
+    There is no saved tree: the path is another's, a save was killed before its end, or a later version made it.
 
+    >>> import pathlib
+    >>> pathlib.Path("step-1").mkdir()
     >>> hx.checkpoints.restore("step-1")
     Traceback (most recent call last):
     handlax.errors.BadCheckpoint: restore: ...step-1/zarr.json must be the table of contents of a saved tree, got
@@ -64,6 +66,35 @@ class BadCheckpoint(HandlaxError, ValueError):
     >>> hx.checkpoints.restore("step-1")
     {'w': Array([1., 1.], dtype=float32)}
     """
+
+
+class MissingCheckpoint(BadCheckpoint, FileNotFoundError):
+    """A path at which there is no folder and no file, where a saved tree was to be read.
+
+    The path is misspelt, relative to another working directory, or nothing was saved there.
+
+    >>> hx.checkpoints.restore("step-1")
+    Traceback (most recent call last):
+    handlax.errors.MissingCheckpoint: restore: there must be a saved tree at ...step-1, got no folder and no file.
+      at ...
+      hint: checkpoints.save(path, tree) makes one; CheckpointManager.resume finds the last step that is whole.
+
+    Remedy: restore what was saved.
+
+    >>> hx.checkpoints.save("step-1", {"w": hnp.ones(2)})
+    >>> hx.checkpoints.restore("step-1")
+    {'w': Array([1., 1.], dtype=float32)}
+
+    Elsewhere: Python raises FileNotFoundError, which this class is too.
+    """
+
+    @classmethod
+    def at(cls, where: str, path: object) -> MissingCheckpoint:
+        """The error that nothing is at ``path``; ``where`` names the function."""
+        return cls(
+            f"{where}: there must be a saved tree at {path}, got no folder and no file.",
+            hint="checkpoints.save(path, tree) makes one; CheckpointManager.resume finds the last step that is whole.",
+        )
 
 
 class DamagedCheckpoint(BadCheckpoint):

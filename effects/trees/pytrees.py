@@ -197,7 +197,7 @@ def broadcast_prefix(
     """
     leaves, treedef = flatten(prefix_tree, is_leaf)
     result: list[Any] = []
-    for leaf, subtree in zip(leaves, flatten_up_to(treedef, full_tree, what)):
+    for leaf, subtree in zip(leaves, flatten_up_to(treedef, full_tree, what, prefix=True)):
         result += [leaf] * structure(subtree).num_leaves
     return result
 
@@ -215,7 +215,8 @@ def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None, *, what: str = "prefix"
 ) -> list[TreeMismatch]:
     """An error, not raised, for every position at which ``prefix_tree`` is not a prefix of ``full_tree``."""
-    return [mismatch(what, *position) for position in mismatches(structure(prefix_tree, is_leaf), full_tree)]
+    positions = mismatches(structure(prefix_tree, is_leaf), full_tree)
+    return [mismatch(what, *position, prefix=True) for position in positions]
 
 
 def build_tree(treedef: PyTreeDef, xs: Any) -> Any:

@@ -78,8 +78,10 @@ def _size_of(cls: type, data: Any) -> int | None:
     return len(cls._fields) if issubclass(cls, tuple) and hasattr(cls, "_fields") else None
 
 
-def flatten_up_to(treedef: PyTreeDef, tree: Any, what: str) -> list[Any]:
+def flatten_up_to(treedef: PyTreeDef, tree: Any, what: str, prefix: bool = False) -> list[Any]:
     """The sub-trees of ``tree`` at the positions of the structure's leaves. ``what`` begins the error message.
+
+    ``prefix``: the structure is that of an argument called a prefix, such as ``in_axes``, as the message then says.
 
     Raises: TreeMismatch: the structure is not a prefix of ``tree``; names the key path and both sides.
     """
@@ -87,7 +89,7 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, what: str) -> list[Any]:
         return treedef.flatten_up_to(tree)
     except ValueError:
         for position in mismatches(treedef, tree):
-            raise mismatch(what, *position) from None
+            raise mismatch(what, *position, prefix=prefix) from None
         raise
 
 
@@ -178,8 +180,10 @@ def at(path: KeyPath) -> str:
     return f" at {keystr(path)}" if path else ""
 
 
-def mismatch(what: str, path: KeyPath, wanted: str, got: str) -> TreeMismatch:
-    """The error for a structure that is not a prefix of a tree at this position."""
+def mismatch(what: str, path: KeyPath, wanted: str, got: str, *, prefix: bool) -> TreeMismatch:
+    """The error for a structure that is not a prefix of a tree at this position, and may be called one."""
+    if not prefix:
+        return TreeMismatch(f"{what}: at {path_text(path)} there must be {wanted}, got {got}.")
     hint = "None is an empty node here; is_leaf=lambda x: x is None makes it a leaf." if wanted == "None" else None
     return TreeMismatch(f"{what}: at {path_text(path)} the prefix is {wanted} but the tree has {got}.", hint=hint)
 

@@ -13,10 +13,11 @@ from ..base.errors import ShapeMismatch, ShardingTypeError
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
 from .dtype_families import ANY_INEXACT, ExtendedDType, float0, short_name
+from .dtypes import named
 from .extent import SYMBOLIC, Extent, as_size
 from .lengths import read
 from .manual_axis_type import ManualAxisType
-from .sized import Sized, extents_in, with_sizes
+from .sized import Sized, declared_shape, extents_in, with_sizes
 
 Shape = tuple[int, ...]
 
@@ -73,8 +74,7 @@ class ArrayType(ImmutableObject, Sized):
     def __new__(
         cls, shape: Sequence[int], dtype: Any, weak: bool = False, *, weak_type: bool = False, sharding: Any = None
     ) -> ArrayType:
-        shape = tuple(shape)
-        return stated(array_type(shape, dtype, weak or weak_type), sharding)
+        return stated(array_type(declared_shape(cls.__name__, shape), named(dtype), weak or weak_type), sharding)
 
     @property
     def ndim(self) -> int:

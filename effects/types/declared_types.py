@@ -39,8 +39,8 @@ def _declared_type(op: Any, declared: Any) -> ArrayType:
     """The array type that the block of ``op`` declares. Raises: RegistrationError: it has no shape or dtype."""
     try:
         return as_array_type(declared)
-    except AttributeError:
+    except (AttributeError, TypeError):  # a class has the attributes of its instances, as np.float32 has a shape
         raise RegistrationError(
             f"{op.name}: result_type must give types of arrays, got {shortened(repr(declared), 60)}.",
-            hint="hx.ArrayType((3,), hx.numpy.float32), or the type of an operand.",
+            hint="hx.ArrayType((), hx.numpy.float32) is that of a scalar; or give the type of an operand.",
         ) from None

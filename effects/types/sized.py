@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from .extent import BoundSize, Extent, least, positive
+from ..base.errors import BadArgument, BadShape, text_of, whole_number
+from .extent import SYMBOLIC, BoundSize, Extent, least, positive
 
 
 def larger(x: Any, y: Any) -> Any:
@@ -80,3 +81,20 @@ def with_sizes(value: Any, size: Callable[[Extent], int]) -> Any:
     if all([new is old for new, old in zip(items, value)]):
         return value
     return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+
+def declared_shape(where: str, shape: Any) -> tuple[Any, ...]:
+    """The sizes of a shape that a user writes, symbolic ones as they are; ``where`` names what has the shape.
+
+    Raises: BadShape: it is no sequence. NotAnInteger: a size is no integer. BadArgument: a size is negative.
+
+    >>> declared_shape("ArrayType", [2, True])
+    (2, 1)
+    """
+    if not isinstance(shape, Iterable) or isinstance(shape, str | type):
+        hint = f"one size is ({shape},)." if isinstance(shape, int) else "the shape comes first, then the dtype."
+        raise BadShape(f"{where}: a shape is a sequence of integers, got {text_of(shape)}.", hint=hint)
+    sizes = tuple([n if isinstance(n, SYMBOLIC) else whole_number(f"{where}: a size", n) for n in shape])
+    if any([type(n) is int and n < 0 for n in sizes]):
+        raise BadArgument(f"{where}: sizes must not be negative, got {sizes}.")
+    return sizes

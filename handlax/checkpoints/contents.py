@@ -18,7 +18,7 @@ from stat import S_ISREG
 from types import NoneType
 from typing import Any, NamedTuple
 
-from ..effects.base.errors import BadCheckpoint, DamagedCheckpoint, HandlaxError
+from ..effects.base.errors import BadCheckpoint, DamagedCheckpoint, HandlaxError, MissingCheckpoint
 from ..effects.trees.frozen_tree import Frozen
 from ..effects.trees.path_keys import DictKey
 from ..effects.trees.paths import keystr
@@ -78,8 +78,8 @@ def _leaf(facts: Mapping[str, Any]) -> StoredLeaf:
 def read_contents(where: str, folder: Path) -> Contents:
     """The table of contents in a folder.
 
-    Raises: DamagedCheckpoint: it is not as it was written. BadCheckpoint: there is none, it cannot be read, or it is of
-    another version.
+    Raises: MissingCheckpoint: there is no folder. DamagedCheckpoint: the table is not as it was written. BadCheckpoint:
+    there is none, it cannot be read, or it is of another version.
     """
     hint, kind = None, BadCheckpoint
     try:
@@ -96,7 +96,14 @@ def read_contents(where: str, folder: Path) -> Contents:
             raise BadCheckpoint("a damaged one")
         else:
             found = f"one of the format {said['format']!r}, where this version reads {_FORMAT}"
-    except (FileNotFoundError, NotADirectoryError):
+    except NotADirectoryError:
+        raise BadCheckpoint(
+            f"{where}: {folder} must be a folder with a saved tree or a file .safetensors, got a file of another kind.",
+            hint="numpy.load reads the arrays of a file .npz or .npy.",
+        ) from None
+    except FileNotFoundError:
+        if not folder.exists():
+            raise MissingCheckpoint.at(where, folder) from None
         found, hint = "none", "a save that was killed leaves none."
     except OSError as error:
         found = f"one that cannot be read: {error.strerror or error}"

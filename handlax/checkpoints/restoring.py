@@ -12,7 +12,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..effects.base.errors import BadCheckpoint, DamagedCheckpoint, DTypeMismatch, ShapeMismatch, TreeMismatch, some_of
+from ..effects.base.errors import (
+    BadCheckpoint,
+    DamagedCheckpoint,
+    DTypeMismatch,
+    MissingCheckpoint,
+    ShapeMismatch,
+    TreeMismatch,
+    some_of,
+)
 from ..effects.core.arrays import ConcreteArray, as_array, concrete
 from ..effects.sharding.layout import Format
 from ..effects.sharding.mesh import AbstractMesh
@@ -48,8 +56,9 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
     Every process calls it, and reads the parts of arrays that its own devices hold. A tree that is replaced while it is
     read is that which replaces it.
 
-    Raises: DamagedCheckpoint: a byte of it is not as it was saved. BadCheckpoint: there is no saved tree, it cannot be
-    read, or it is of another version. TreeMismatch, ShapeMismatch, DTypeMismatch: ``like`` differs from it.
+    Raises: MissingCheckpoint: there is no folder or file. DamagedCheckpoint: a byte of it is not as it was saved.
+    BadCheckpoint: there is no saved tree, it cannot be read, or it is of another version. TreeMismatch, ShapeMismatch,
+    DTypeMismatch: ``like`` differs from it.
     ProcessesDiffer: the processes see different trees.
     """
     place = place_of("restore", path)
@@ -139,7 +148,9 @@ def _agreed(place: Path, closing: ExitStack) -> Found:
         found = _found(place, closing)
         fact = (found[0].data, f"the arrays {found[0].data}")
     except Exception as error:
-        failure, fact = error, (type(error).__name__, f"no saved tree ({type(error).__name__})")
+        # without a tree, one may have the folder, in which process 0 has locked it, and another none
+        kind = BadCheckpoint if isinstance(error, MissingCheckpoint) else type(error)
+        failure, fact = error, (kind.__name__, f"no saved tree ({kind.__name__})")
     check_same([("", *fact)], f"restore: every process must find the same tree in {place}")
     if failure is not None:
         raise failure

@@ -25,7 +25,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..effects.base.errors import BadArgument, BadCheckpoint, DTypeMismatch, HandlaxError, NotAnArray, NotSaved
+from ..effects.base.errors import (
+    BadArgument,
+    BadCheckpoint,
+    DTypeMismatch,
+    HandlaxError,
+    MissingCheckpoint,
+    NotAnArray,
+    NotSaved,
+)
 from ..effects.sharding.named_sharding import Bounds, Index, bounds
 from ..effects.trees.paths import KeyPath, keystr
 from ..effects.types import dtypes
@@ -263,7 +271,7 @@ class FileArray:
 def read_file(path: Path, closing: ExitStack) -> tuple[Contents, Callable[[StoredLeaf], FileArray]]:
     """The contents of a file, all of whose leaves are arrays, and how one is read until ``closing`` ends.
 
-    Raises: BadCheckpoint: it is no whole file of this format.
+    Raises: MissingCheckpoint: it is not there. BadCheckpoint: it is no whole file of this format.
     """
     try:
         if not S_ISREG(path.stat().st_mode):  # of a pipe open() would wait for a writer
@@ -273,7 +281,7 @@ def read_file(path: Path, closing: ExitStack) -> tuple[Contents, Callable[[Store
         outline = {"dict": [[leaf.path, 0] for leaf in leaves]}
         return Contents(digest(text), outline, leaves, {}), partial(FileArray, file)
     except FileNotFoundError:
-        found = "none"
+        raise MissingCheckpoint.at("restore", path) from None
     except OSError as error:
         found = error.strerror or str(error)
     except RecursionError:

@@ -28,7 +28,9 @@ class MainProgram(NamedTuple):
 
 
 def main_program(command: str, description: str, arguments: Sequence[str]) -> MainProgram:
-    """The program that stands behind a command; where there is none, the usage is printed, and the process ends."""
+    """The program that stands behind a command; without one, or without its file, the usage is printed, and the process
+    ends with status 2.
+    """
     parser = argparse.ArgumentParser(
         prog=command, description=description, usage="%(prog)s (script.py | -m module) [arguments]",
     )
@@ -37,4 +39,6 @@ def main_program(command: str, description: str, arguments: Sequence[str]) -> Ma
     given = parser.parse_args(arguments)
     if not (given.module or given.program):
         parser.error("a script must be given, or -m and a module")
+    if given.program and not os.path.exists(given.program[0]):
+        parser.error(f"there is no file {given.program[0]}")
     return MainProgram(given.module or given.program, bool(given.module))

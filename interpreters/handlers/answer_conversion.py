@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import DTypeMismatch, NotAnArray, TreeMismatch
+from ...effects.base.errors import DTypeMismatch, NotAnArray, ShapeMismatch, TreeMismatch
 from ...effects.base.wrapping import errors_ignored
 from ...effects.core.arrays import PYTHON_NUMBERS, Array, ConcreteArray, as_array, scalar
 from ...effects.core.columns import zeros_like
@@ -29,8 +29,9 @@ _CONVERTED = "convert with astype, or broadcast, in the clause; a state is start
 def fit_answer(op: Operation, operands: tuple[Any, ...], y: Any) -> Any:
     """The answer ``y`` of a clause as the operation's results, each of exactly the type of the result.
 
-    Raises: DTypeMismatch: types differ, see ``as_type``. NotAnArray: a part is neither number nor array. TreeMismatch:
-    there are more or fewer, or the answer of an effect has not the structure that its block declares.
+    Raises: ShapeMismatch: shapes differ. DTypeMismatch: dtypes differ, see ``as_type``. NotAnArray: a part is neither
+    number nor array. TreeMismatch: there are more or fewer, or the answer of an effect has not the structure that its
+    block declares.
     """
     types = tuple([x.type for x in operands]) if operands else ()
     tree = result_tree(op, types) if op.effectful else None
@@ -82,13 +83,17 @@ def as_result(
 ) -> Any:
     """One answer of the clause for operation ``name`` as an array of exactly this type.
 
-    Raises: DTypeMismatch: it cannot be converted, see ``as_type``. NotAnArray: it is neither number nor array.
+    Raises: ShapeMismatch: it has another shape. DTypeMismatch: it cannot be converted, see ``as_type``. NotAnArray: it
+    is neither number nor array.
     """
     fitted = as_type(_checked(name, y), expected)
     if fitted is None:
         number = _number(y)
         got = as_array(y).type if number is None else f"the number {number}"
-        raise DTypeMismatch(
+        kind = DTypeMismatch if getattr(got, "shape", ()) == expected.shape else ShapeMismatch
+        if isinstance(expected.dtype, dtypes.ExtendedDType) and getattr(got, "dtype", None) == dtypes.uint32:
+            hint = "random.key(seed) makes a key with a type, random.wrap_key_data(words) of the words of a raw one."
+        raise kind(
             f"{name}: the answer of a clause must have the type of {what}, {expected}, got {got}.",
             hint=hint,
         )

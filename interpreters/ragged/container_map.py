@@ -191,7 +191,7 @@ class ContainerMap:
         if is_spec(out_axes):
             return self.leave(self.axis_size, results, out_axes)
         targets, spec = pytrees.flatten(out_axes, is_axis)
-        parts = pytrees.flatten_up_to(spec, results, "vmap out_axes")
+        parts = pytrees.flatten_up_to(spec, results, "vmap out_axes", prefix=True)
         return pytrees.unflatten(spec, [self.leave(self.axis_size, y, target) for y, target in zip(parts, targets)])
 
     def leave(self, axis_size: Any, y: Any, spec: Any) -> Any:

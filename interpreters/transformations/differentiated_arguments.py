@@ -61,11 +61,11 @@ def _check_dtype(where: str, x: Any, name: Callable[[], str], holomorphic: bool,
     if holomorphic and not dtypes.is_complex(dtype):
         raise NotDifferentiable(f"{where}: with holomorphic=True arguments are complex, got {dtype}.")
     if not dtypes.is_inexact(dtype) and not allow_int:
+        example = f", {float(x)} instead of {x}" if type(x) in (bool, int) else ""
         others = "or leave it out of argnums" if allow_int is None else "leave it out of argnums, or set allow_int=True"
         raise NotDifferentiable(
             f"{where}: the derivative by {name()}, of dtype {dtype}, is not defined.",
-            hint=f"use a floating-point argument, {others}; experimental.sparse has derivatives by the entries of "
-            "sparse arrays.",
+            hint=f"use a floating-point argument{example}, {others}.",
         )
 
 

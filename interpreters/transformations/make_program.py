@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, overload
 
 import numpy as np
 
 from ...effects.base.errors import (
     BadArgument,
-    BadShape,
     DTypeMismatch,
     RankMismatch,
     TreeMismatch,
     need_function,
-    whole_number,
 )
 from ...effects.base.immutables import ImmutableObject
 from ...effects.base.tracebacks import boundary, unnamed_boundary
@@ -28,8 +26,8 @@ from ...effects.sharding.layout import Format
 from ...effects.trees import pytrees
 from ...effects.types import dtypes
 from ...effects.types.array_type import ArrayType, array_type, stated
-from ...effects.types.extent import SYMBOLIC
 from ...effects.types.lengths import held
+from ...effects.types.sized import declared_shape
 from .derivatives import abstract
 
 F = Callable[..., Any]
@@ -54,8 +52,8 @@ class ShapeDtypeStruct(ImmutableObject):
             raise BadArgument("ShapeDtypeStruct: the dtype must be given, got None.")
         said = sharding if isinstance(sharding, Format) else Format(None, sharding)
         self._fill(
-            shape=held(*_sizes(shape)), dtype=_any_dtype(dtype), weak_type=weak_type, sharding=said.sharding,
-            layout=said.layout,
+            shape=held(*declared_shape("ShapeDtypeStruct", shape)), dtype=_any_dtype(dtype), weak_type=weak_type,
+            sharding=said.sharding, layout=said.layout,
         )
 
     @classmethod
@@ -116,22 +114,15 @@ class ShapeDtypeStruct(ImmutableObject):
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak})"
 
 
-def _sizes(shape: Any) -> tuple[Any, ...]:
-    """The sizes of a shape, symbolic ones as they are. Raises BadShape, NotAnInteger, BadArgument: it is none."""
-    if not isinstance(shape, Iterable):
-        raise BadShape(f"ShapeDtypeStruct: a shape is a sequence of integers, got {shape!r}.", hint="(n,).")
-    sizes = [n if isinstance(n, SYMBOLIC) else whole_number("ShapeDtypeStruct: a size", n) for n in shape]
-    if any([type(n) is int and n < 0 for n in sizes]):
-        raise BadArgument(f"ShapeDtypeStruct: sizes must not be negative, got {tuple(sizes)}.")
-    return tuple(sizes)
-
-
 def _any_dtype(dtype: Any) -> Any:
     """A dtype in its canonical form, or as NumPy has it if no array can have it."""
     try:
         return dtypes.named(dtype)
-    except DTypeMismatch:
-        return np.dtype(dtype)
+    except DTypeMismatch as refused:
+        try:
+            return np.dtype(dtype)
+        except (TypeError, ValueError, SyntaxError):
+            raise refused from None
 
 
 def trace(

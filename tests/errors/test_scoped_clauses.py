@@ -173,6 +173,6 @@ def test_a_result_that_is_not_that_of_the_function_is_told_to_be_declared():
         pass
 
     stacking = hx.handle(hx.handler({Plate: lambda op, body: hnp.stack([body(), body()])}))
-    with pytest.raises(errors.DTypeMismatch, match="plate: the answer of a clause must have the type") as error:
+    with pytest.raises(errors.ShapeMismatch, match="plate: the answer of a clause must have the type") as error:
         stacking(lambda: hx.perform(Plate(), lambda: hnp.float32(1.0)))()
     assert "declares result_type" in error.value.hint

@@ -54,7 +54,8 @@ def canonical_axis(axis: Any, rank: int, name: str, *, of_list: bool = False) ->
             raise BadAxis(f"{name}: an axis must be an integer, got {axis.type}.", hint=hint) from None
         raise BadAxis(f"{name}: an axis must be an integer, got {axis!r}.") from None
     if not -rank <= index < rank:
-        raise BadAxis(f"{name}: axis {index} is out of range for an array of rank {rank}.")
+        hint = f"axes are counted from 0: its last one is {rank - 1}, or -1." if rank else "a scalar has no axes."
+        raise BadAxis(f"{name}: axis {index} is out of range for an array of rank {rank}.", hint=hint)
     return index + rank if index < 0 else index
 
 
@@ -234,7 +235,8 @@ class Reshape:
         if prod(op.shape) != prod(x.shape):
             raise ShapeMismatch(
                 f"reshape: sizes must agree, got {x} with {prod(x.shape)} elements "
-                f"for {op.shape} with {prod(op.shape)}."
+                f"for {op.shape} with {prod(op.shape)}.",
+                hint="one size may be -1: it follows from the others, whose product divides the number of elements.",
             )
         return array_type(op.shape, x.dtype, x.weak)
 

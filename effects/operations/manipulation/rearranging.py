@@ -103,7 +103,10 @@ def completed(shape: Any, of: ArrayType) -> tuple[int, ...]:
     known = prod(canonical_shape(sizes[:at] + sizes[at + 1 :], "reshape"))
     rest = of.size % known if known else None
     if not isinstance(rest, int) or rest:
-        raise ShapeMismatch(f"reshape: {of} with {of.size} elements does not divide into {tuple(sizes)}.")
+        raise ShapeMismatch(
+            f"reshape: {of} with {of.size} elements does not divide into {tuple(sizes)}.",
+            hint=f"the product of the sizes beside -1 must divide {of.size}, it is {known}.",
+        )
     sizes[at] = of.size // known
     return tuple(sizes)
 

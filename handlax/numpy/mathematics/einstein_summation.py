@@ -222,7 +222,9 @@ def parsed(text: str, given: tuple[tuple[int, ...], ...]) -> EinsumTerms:
         result = ellipsis + "".join(sorted(c for c in set(joined) - set(ellipsis) if joined.count(c) == 1))
     if len(set(result)) != len(result) or not set(result) <= set(joined):
         raise BadArgument(
-            f"einsum: the result's indices must be distinct indices of operands, got {right!r} of {text!r}."
+            f"einsum: the result's indices must be distinct indices of operands, got {right!r} of {text!r}.",
+            hint=f"{unknown[0]!r} is an index of no operand." if (unknown := sorted(set(result) - set(joined))) else
+            "a result has each index once; numpy.diag makes a diagonal matrix.",
         )
     sizes: dict[str, int] = {}
     for word, shape in zip(full, given):
@@ -230,7 +232,11 @@ def parsed(text: str, given: tuple[tuple[int, ...], ...]) -> EinsumTerms:
             if sizes.setdefault(c, n) == 1:
                 sizes[c] = n
             elif n not in (1, sizes[c]):
-                raise ShapeMismatch(f"einsum: index {c!r} of {text!r} must have one size, got {sizes[c]} and {n}.")
+                named = ", ".join([f"{word!r} of {shape}" for word, shape in zip(full, given)])
+                raise ShapeMismatch(
+                    f"einsum: index {c!r} of {text!r} must have one size, got {sizes[c]} and {n}.",
+                    hint=f"indices name the dimensions of each operand in order: {named}.",
+                )
     return EinsumTerms(tuple(full), result, sizes)
 
 

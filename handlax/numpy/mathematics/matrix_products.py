@@ -134,6 +134,15 @@ class MatmulPlan(NamedTuple):
     order: tuple[int, ...] | None
 
 
+def _fitting(left: tuple[int, ...], right: tuple[int, ...]) -> str:
+    """The remedy for shapes of which the contracted sizes differ."""
+    if len(right) > 1 and left[-1] == right[-1]:
+        return "b fits transposed: a @ b.mT."
+    if len(left) > 1 and left[-2] == right[-2 if len(right) > 1 else -1]:
+        return "a fits transposed: a.mT @ b."
+    return "a[..., n, k] @ b[..., k, m] has the shape [..., n, m]; a vector has the size k."
+
+
 @cached("matmul")
 def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> MatmulPlan:
     """``matmul`` of operands of the shapes ``left`` and ``right``. Raises ShapeMismatch: they do not fit."""
@@ -145,7 +154,8 @@ def _matmul_plan(left: tuple[int, ...], right: tuple[int, ...]) -> MatmulPlan:
     if left[-1] != rows:
         raise ShapeMismatch(
             f"matmul: the last dimension of a and the {'last but' if len(right) > 1 else 'only'} one of b must agree,"
-            f" got {left[-1]} and {rows} of shapes {left} and {right}."
+            f" got {left[-1]} and {rows} of shapes {left} and {right}.",
+            hint=_fitting(left, right),
         )
     lead = broadcast_shape("matmul", left[:-2], right[:-2])
     rank = len(lead)

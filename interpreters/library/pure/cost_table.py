@@ -168,6 +168,10 @@ class Costs(NamedTuple):
     def __str__(self) -> str:
         return "\n\n".join([*map(_aligned, self.tables()), *sorted(self.assumed)])
 
+    def __repr__(self) -> str:
+        """The tables, for prompts."""
+        return str(self) or "Costs()"
+
     def _where(self, axes: Sequence[SizedAxis]) -> str:
         """The heading of operations executed over these mesh axes."""
         if axes:

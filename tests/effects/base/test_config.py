@@ -122,7 +122,8 @@ def test_an_update_that_contradicts_a_scope_changes_nothing():
 
 
 @pytest.mark.parametrize(("changes", "words"), [
-    ({"default_floats": "float64"}, "no setting 'default_floats'"),
+    ({"default_floats": "float64"}, r"(?s)no setting 'default_floats'.*did you mean 'default_float'"),
+    ({"precision_of_all": 1}, r"(?s)no setting.*the settings are: enable_x64, .*, mesh, .*, traceback_filtering\."),
     ({"default_float": "int32"}, "must be one of"),
     ({"disable_jit": "yes"}, "must be one of False, True"),
     ({"jax_enable_x64": 1.5}, "no setting 'jax_enable_x64'"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import handlax as hx
+from handlax import errors
 from handlax import numpy as hnp
 from handlax.effects.base.deep_calls import _bottom, _Call
 from handlax.effects.base.source_locations import (
@@ -26,9 +27,9 @@ from handlax.effects.base.source_locations import (
 from handlax.effects.base.tracebacks import unnamed_boundary
 
 
-def test_frames_of_handlax_and_of_functools_are_nobodys_lines():
-    assert is_internal(hnp.sin.__code__.co_filename) and is_internal(functools.__file__)
-    assert not is_internal(__file__) and not is_internal(np.__file__)
+def test_frames_of_handlax_of_functools_and_of_numpy_are_nobodys_lines():
+    assert is_internal(hnp.sin.__code__.co_filename) and is_internal(functools.__file__) and is_internal(np.__file__)
+    assert not is_internal(__file__) and not is_internal(pytest.__file__)
     assert not is_internal("/home/user/my_functools.py") and not is_internal("/home/user/contextlib.py")
 
 
@@ -49,6 +50,18 @@ def test_an_equation_has_the_line_that_performed_it():
     first = f.__code__.co_firstlineno
     assert [str(program.site(i)) for i in range(2)] == [
         f"test_source_locations.py:{first + 1}", f"test_source_locations.py:{first + 2}"]
+
+
+def test_a_function_of_numpy_performs_at_the_line_that_calls_it():
+    def f(x):
+        return np.sum(x, axis=1)
+
+    line = f"test_source_locations.py:{f.__code__.co_firstlineno + 1}"
+    program = hx.make_program(f)(hnp.ones((2, 3)))
+    assert {str(program.site(i)) for i in range(len(program.ops))} == {line}
+    with pytest.raises(errors.BadAxis) as caught:
+        f(hnp.ones(2))
+    assert caught.value.where == f"at {line}"
 
 
 def test_the_lines_of_a_function_are_told_in_order():

@@ -498,7 +498,7 @@ def test_functions_of_one_effect_return_one_type():
 CLAUSES = {
     "other operands": (lambda op, body, *xs: body(), errors.BadCall, "takes .*, as it was performed with, got"),
     "another arity": (lambda op, body: body(), errors.BadCall, "region: the clause takes .*, it is called with"),
-    "another type": (lambda op, body, *xs: hnp.zeros(3), errors.DTypeMismatch, "region: the answer of a clause"),
+    "another type": (lambda op, body, *xs: hnp.zeros(3), errors.ShapeMismatch, "region: the answer of a clause"),
     "no answer": (lambda op, body, *xs: None, errors.TreeMismatch, "region: the clause must give 1 result"),
 }
 
@@ -524,9 +524,9 @@ def test_declarations_are_checked():
         pass
 
     once = lambda: hx.effect(scopes=1, vmap="once")
-    refused(errors.BadStaticArgument, "vmap must be bodies, per_lane or refuse", once)
-    refused(errors.BadStaticArgument, "diff stop or refuse", lambda: hx.effect(diff="bodies"))
-    refused(errors.BadStaticArgument, "scopes must be a number of functions", lambda: hx.effect(scopes=-1))
+    refused(errors.BadArgument, "vmap must be 'bodies', 'per_lane' or 'refuse'", once)
+    refused(errors.BadArgument, "diff must be 'stop' or 'refuse'", lambda: hx.effect(diff="bodies"))
+    refused(errors.BadArgument, "scopes must be a number of functions", lambda: hx.effect(scopes=-1))
     refused(errors.RegistrationError, "has no base class", hx.effect(scopes=1), type("Child", (Block,), {}))
     fields = {"__annotations__": {"carry": "int"}}
     refused(errors.RegistrationError, "a field must not be called 'carry'", hx.effect(scopes=1), type("B", (), fields))

@@ -325,7 +325,8 @@ def test_the_public_modules_hold_the_same_functions():
 def test_a_prefix_that_does_not_fit_names_the_path_and_both_sides(prefix, full, message):
     with pytest.raises(TreeMismatch, match="^vmap in_axes: .*" + message):
         pytrees.broadcast_prefix(prefix, full, what="vmap in_axes")
-    with pytest.raises(ValueError, match="^tree.map, argument 2: .*" + message):
+    of_trees = message.replace("the prefix is", "there must be").replace(" but the tree has", ", got")
+    with pytest.raises(ValueError, match="^tree.map, argument 2: .*" + of_trees):
         pytrees.map(lambda x, y: x, prefix, full)
 
 

@@ -245,7 +245,7 @@ def test_a_save_that_failed_is_an_error_of_the_next_call(tmp_path):
     (lambda folder: CheckpointManager(folder).save(-1, 0), errors.BadArgument, "step must be at least 0, got -1"),
     (lambda folder: CheckpointManager(folder, keep_best=1).save(1, 0), errors.BadArgument, "'loss' must be given"),
     (lambda folder: CheckpointManager(folder).restore(), errors.BadCheckpoint, "must have a whole tree, got none"),
-    (lambda folder: CheckpointManager(folder).restore(step=3), errors.BadCheckpoint, "got none"),
+    (lambda folder: CheckpointManager(folder).restore(step=3), errors.MissingCheckpoint, "got no folder"),
     (lambda folder: [manager.save(step, 0) for manager in [CheckpointManager(folder)] for step in (3, 2)],
      errors.BadArgument, "steps must ascend, got 2 after 3"),
 ], ids=["keep", "mode", "step", "metric", "nothing", "no step", "descending"])

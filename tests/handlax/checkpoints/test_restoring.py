@@ -232,5 +232,13 @@ def test_a_like_that_differs_is_an_error_that_names_the_leaf(tmp_path, mistake):
 
 
 def test_what_is_nothing_saved_is_an_error(tmp_path):
+    for name in ("nothing", "nothing.safetensors"):
+        with pytest.raises(FileNotFoundError, match=f"there must be a saved tree at .*{name}, got no folder") as caught:
+            restore(tmp_path / name)
+        assert type(caught.value) is errors.MissingCheckpoint
+    (tmp_path / "empty").mkdir()
     with pytest.raises(errors.BadCheckpoint, match=r"zarr\.json must be the table of contents .* got none"):
-        restore(tmp_path / "nothing")
+        restore(tmp_path / "empty")
+    np.savez(tmp_path / "arrays.npz", x=np.ones(2))
+    with pytest.raises(errors.BadCheckpoint, match=r"(?s)must be a folder .*got a file of another kind.*numpy\.load"):
+        restore(tmp_path / "arrays.npz")

@@ -191,7 +191,7 @@ def test_the_package_refuses_the_same(package, wrong):
 def test_other_places_are_errors(file, tmp_path):
     (tmp_path / "folder.safetensors").mkdir()
     os.mkfifo(tmp_path / "pipe.safetensors")
-    for name, found in (("a", "none"), ("folder", "no regular file"), ("pipe", "no regular file")):
+    for name, found in (("folder", "no regular file"), ("pipe", "no regular file")):
         with pytest.raises(errors.BadCheckpoint, match=f"must be a file of the format safetensors, got {found}"):
             restore(tmp_path / f"{name}.safetensors")
     file.write_bytes(file_of({"a": entry("BOOL", (2,), (0, 2))}, b"\1\2"))

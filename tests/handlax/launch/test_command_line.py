@@ -72,3 +72,14 @@ def test_explain_runs_modules_and_tells_its_usage(script):
 def test_the_package_tells_of_itself():
     lines = dict(line.split(": ", 1) for line in outcome("handlax").stdout.splitlines())
     assert {"handlax", "jaxlib", "devices", "settings", "caches"} <= lines.keys()
+
+
+@pytest.mark.parametrize(("words", "status", "said"), [
+    (("handlax", "--help"), 0, "usage: python -m handlax"), (("handlax", "more"), 2, "unrecognized arguments: more"),
+    (("handlax.explain", "nothing.py"), 2, "error: there is no file nothing.py"),
+    (("handlax.as_jax", "nothing.py", "word"), 2, "error: there is no file nothing.py"),
+])
+def test_words_that_a_command_does_not_know_are_an_error_of_usage(words, status, said):
+    ended = outcome(*words)
+    assert ended.returncode == status and said in ended.stdout + ended.stderr
+    assert "devices:" not in ended.stdout and "Traceback" not in ended.stderr

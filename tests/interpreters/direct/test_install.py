@@ -425,7 +425,7 @@ def test_a_function_that_performs_other_operations_the_second_time_is_refused(re
 @styles
 def test_an_answer_of_another_type_is_refused_where_it_is_given(replay, answer):
     wrong = hx.handler({Ask: hx.ctl(lambda resume, op: resume(answer))})
-    with pytest.raises((hx.errors.DTypeMismatch, hx.errors.NotAnArray), match="ask: the answer of a clause"):
+    with pytest.raises((hx.errors.ShapeMismatch, hx.errors.NotAnArray), match="ask: the answer of a clause"):
         hx.direct(wrong, replay=replay)(lambda: hx.perform(Ask()))()
 
 

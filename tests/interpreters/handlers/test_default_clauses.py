@@ -180,7 +180,7 @@ def test_an_answer_that_does_not_fit_is_refused_as_that_of_a_handler():
             return hx.ArrayType((), hnp.float32)
 
     for f in (lambda op: hx.perform(op), hx.jit(hx.perform, static_argnums=0)):
-        with pytest.raises(errors.DTypeMismatch, match="wrong: the answer of a clause must have the type"):
+        with pytest.raises(errors.ShapeMismatch, match="wrong: the answer of a clause must have the type"):
             f(Wrong())
         with pytest.raises(errors.BadCall, match="arity: the clause takes"):
             f(Arity())

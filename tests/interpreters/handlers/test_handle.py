@@ -156,7 +156,7 @@ def test_otherwise_stands_beside_bodies_in_which_it_answers_nothing(moves):
 
 def test_an_answer_has_the_type_of_the_operation():
     wrong = hx.handler({Sin: lambda op, x: hnp.zeros((2,))})
-    with pytest.raises(errors.DTypeMismatch, match="sin"):
+    with pytest.raises(errors.ShapeMismatch, match="sin"):
         hx.handle(wrong)(hnp.sin)(1.0)
     weak = hx.handler({Sin: lambda op, x: 1})
     assert hx.handle(weak)(hnp.sin)(hnp.float32(2.0)).dtype == hnp.float32

@@ -49,6 +49,11 @@ def test_an_axis_without_a_rate_is_refused():
         costs(1, {DATA: 1, MODEL: 1}).seconds(flops=1.0, links={"data": 1.0})
 
 
+def test_a_prompt_shows_the_table():
+    cost = costs(3, {DATA: 4})
+    assert repr(cost) == str(cost) and "sent along each axis" in repr(cost) and repr(Costs()) == "Costs()"
+
+
 def test_the_table_has_a_part_for_each_place():
     mesh = AbstractMesh((2, 4), ("data", "model"))
     f = lambda x: lax.psum(hnp.sin(x), "data").sum()
