@@ -44,7 +44,7 @@ def test_a_message_has_at_most_two_thousand_characters(call):
 
 
 def test_of_large_dicts_the_keys_are_named_in_which_they_differ():
-    expected = r"a dict of 2999 keys, among them \['key8'\], got a dict of 2999 keys, among them \['key7'\]"
+    expected = r"a dict of 2999 keys, among them \['key8'\].* a dict of 2999 keys, among them \['key7'\]"
     with pytest.raises(hx.errors.TreeMismatch, match=expected):
         CASES["cond"]()
     with pytest.raises(hx.errors.TreeMismatch, match=expected):
