@@ -5,7 +5,6 @@ The inverse Hessian is estimated by a matrix, or implicitly by the last steps.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -136,8 +135,8 @@ def _search(f: Callable[..., Any], x: Any, value: Any, gradient: Any, p: Any, fi
         done = ~above & ~steep
         guess = _next_step(low, high, low_value, low_slope, hnp.where(above, v, hnp.inf))
         best = done | finite & (v < line.value)
-        taken = [hnp.where(best, new, old) for new, old in zip((line.guess, v, g), line)]
-        return _LineSearch(*taken, guess, low, high, low_value, low_slope, done, line.count + 1)
+        taken, v, g = [hnp.where(best, new, old) for new, old in zip((line.guess, v, g), line)]
+        return _LineSearch(taken, v, g, guess, low, high, low_value, low_slope, done, line.count + 1)
 
     zero, one = hnp.zeros_like(value), hnp.ones_like(value)
     start = _LineSearch(
@@ -304,7 +303,7 @@ def _checked(options: Any) -> Any:
     bounds = options._asdict()
     norm = bounds.pop("norm")
     order = norm.item() if isinstance(norm, (np.ndarray, Array)) and norm.ndim == 0 else norm
-    if not (isinstance(order, numbers.Real) and order > 0):
+    if not (isinstance(order, (int, float, np.integer, np.floating)) and order > 0):
         hint = "inf is the largest component, 2 the Euclidean norm."
         raise BadArgument(f"minimize: norm must be a number above 0, got {text_of(norm)}.", hint=hint)
     need_at_least(1, "minimize", maxcor=bounds.pop("maxcor", None))
