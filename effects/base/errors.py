@@ -11,75 +11,14 @@ from collections.abc import Collection, Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
-from ..errors.argument_errors import BadArgument as BadArgument
-from ..errors.argument_errors import BadAxis as BadAxis
-from ..errors.argument_errors import BadCall as BadCall
-from ..errors.argument_errors import BadIndex as BadIndex
-from ..errors.argument_errors import BadShape as BadShape
-from ..errors.argument_errors import BadStaticArgument as BadStaticArgument
-from ..errors.argument_errors import ConfigurationError as ConfigurationError
-from ..errors.argument_errors import DonatedTwice as DonatedTwice
-from ..errors.argument_errors import Immutable as Immutable
-from ..errors.argument_errors import MissingUserRule as MissingUserRule
-from ..errors.argument_errors import NotAFunction as NotAFunction
-from ..errors.argument_errors import NotAnInteger as NotAnInteger
-from ..errors.argument_errors import NotProvided as NotProvided
-from ..errors.argument_errors import NotRegistered as NotRegistered
-from ..errors.argument_errors import PlatformUnavailable as PlatformUnavailable
-from ..errors.argument_errors import ProfilerMisuse as ProfilerMisuse
-from ..errors.argument_errors import UnknownSharding as UnknownSharding
-from ..errors.effect_errors import CannotCross as CannotCross
-from ..errors.effect_errors import CheckFailed as CheckFailed
-from ..errors.effect_errors import EndlessCalls as EndlessCalls
-from ..errors.effect_errors import MissingRule as MissingRule
-from ..errors.effect_errors import NotDifferentiable as NotDifferentiable
-from ..errors.effect_errors import NotSparse as NotSparse
-from ..errors.effect_errors import ParseError as ParseError
-from ..errors.effect_errors import PythonAnswer as PythonAnswer
-from ..errors.effect_errors import RegistrationError as RegistrationError
-from ..errors.effect_errors import TypeCheckError as TypeCheckError
-from ..errors.effect_errors import UnboundAxis as UnboundAxis
-from ..errors.effect_errors import UnhandledEffect as UnhandledEffect
+from ..errors.argument_errors import *
+from ..errors.effect_errors import *
 from ..errors.error import HandlaxError as HandlaxError
 from ..errors.error import shortened as shortened
-from ..errors.execution_errors import CallbackError as CallbackError
-from ..errors.execution_errors import CompileError as CompileError
-from ..errors.execution_errors import DeletedArray as DeletedArray
-from ..errors.execution_errors import DeviceMismatch as DeviceMismatch
-from ..errors.execution_errors import ExecutionError as ExecutionError
-from ..errors.execution_errors import ExecutionRefused as ExecutionRefused
-from ..errors.execution_errors import FoundNaN as FoundNaN
-from ..errors.execution_errors import NotAddressable as NotAddressable
-from ..errors.execution_errors import OutOfMemory as OutOfMemory
-from ..errors.execution_errors import ProcessesDiffer as ProcessesDiffer
-from ..errors.execution_errors import ProcessFailure as ProcessFailure
-from ..errors.execution_errors import TransferRefused as TransferRefused
-from ..errors.execution_errors import XlaError as XlaError
-from ..errors.shape_errors import DTypeMismatch as DTypeMismatch
-from ..errors.shape_errors import IntegerOverflow as IntegerOverflow
-from ..errors.shape_errors import NotAnArray as NotAnArray
-from ..errors.shape_errors import RankMismatch as RankMismatch
-from ..errors.shape_errors import ShapeMismatch as ShapeMismatch
-from ..errors.shape_errors import ShardingTypeError as ShardingTypeError
-from ..errors.shape_errors import StateTypeError as StateTypeError
-from ..errors.shape_errors import TreeMismatch as TreeMismatch
-from ..errors.storage_errors import BadArtifact as BadArtifact
-from ..errors.storage_errors import BadCheckpoint as BadCheckpoint
-from ..errors.storage_errors import DamagedCheckpoint as DamagedCheckpoint
-from ..errors.storage_errors import JaxIsLoaded as JaxIsLoaded
-from ..errors.storage_errors import MissingCheckpoint as MissingCheckpoint
-from ..errors.storage_errors import MissingModule as MissingModule
-from ..errors.storage_errors import NotExportable as NotExportable
-from ..errors.storage_errors import NotSaved as NotSaved
-from ..errors.storage_errors import NotSerializable as NotSerializable
-from ..errors.tracing_errors import ConcretizationError as ConcretizationError
-from ..errors.tracing_errors import EscapedBox as EscapedBox
-from ..errors.tracing_errors import Leak as Leak
-from ..errors.tracing_errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
-from ..errors.tracing_errors import TracerArrayConversionError as TracerArrayConversionError
-from ..errors.tracing_errors import TracerBoolConversionError as TracerBoolConversionError
-from ..errors.tracing_errors import TracerIntegerConversionError as TracerIntegerConversionError
-from ..errors.tracing_errors import TracingRefused as TracingRefused
+from ..errors.execution_errors import *
+from ..errors.shape_errors import *
+from ..errors.storage_errors import *
+from ..errors.tracing_errors import *
 from . import stack
 from .source_locations import RawSite, Site, is_internal, user_site
 

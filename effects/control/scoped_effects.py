@@ -21,7 +21,7 @@ from ..base.later_layers import LaterLayers
 from ..base.stack import perform
 from ..base.wrapping import name_of
 from ..core.arrays import as_array
-from ..core.columns import RESERVED
+from ..core.columns import JVP, RESERVED
 from ..core.parameters import annotations_of
 from ..programs.closure_conversion import close_all
 from ..programs.higher_order import HigherOrder
@@ -88,6 +88,17 @@ class Scoped(HigherOrder):
     tree: Any
     batched: bool
     result_type = leaf_types
+
+    @classmethod
+    def adapt(cls, column: str, cell: Any) -> Any:
+        """As of all operations. Raises RegistrationError for a jvp rule."""
+        if column == JVP.name:
+            raise RegistrationError(
+                f"{cls.__name__}: a block with scopes has no jvp rule: it would get operands without the functions.",
+                hint="declare diff='bodies': it is performed over the derivatives of its functions; or handle it "
+                "inside: hx.grad(hx.handle(h)(f)).",
+            )
+        return super().adapt(column, cell)
 
     @property
     def transparent(self) -> bool:

@@ -22,8 +22,7 @@ from ..effects.programs.primitives import Primitive
 from ..effects.trees.registration import register_pytree_node
 from ..effects.types.array_type import ArrayType
 from ..effects.types.dtypes import float0
-from ..interpreters.core.rule_results import pair_of
-from ..interpreters.differentiation.deferred_rules import checked
+from ..interpreters.core.rule_results import checked, pair_of
 from ..interpreters.differentiation.jvp import JvpBox as JVPTracer
 from .checked_results import checked_results, list_of, types_of_results
 from .rule_registries import RuleRegistry

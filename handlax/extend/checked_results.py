@@ -8,7 +8,7 @@ from typing import Any
 from ..effects.base.errors import TreeMismatch
 from ..effects.core.operation import result_type
 from ..effects.types.array_type import ArrayType
-from ..interpreters.differentiation.deferred_rules import checked
+from ..interpreters.core.rule_results import checked
 
 
 def types_of_results(op: Any, operands: Sequence[ArrayType]) -> Sequence[ArrayType]:

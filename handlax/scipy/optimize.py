@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import numpy as hnp
-from ..effects.base.errors import BadArgument, BadCall, NotAnArray, ShapeMismatch
+from ..effects.base.errors import BadArgument, BadCall, NotAnArray, ShapeMismatch, TracerArrayConversionError, text_of
 from ..effects.control.loops import scan, while_loop
 from ..effects.core.arrays import Array
 from ..interpreters.transformations.derivatives import value_and_grad
+from ..numpy.arrays.index_arrays import known
 from ..numpy.arrays.solver_arguments import need_at_least
 
 __all__ = ["OptimizeResults", "minimize"]
@@ -40,6 +41,8 @@ class OptimizeResults(NamedTuple):
            ``ftol``
     5      where the search along a line found a smaller      as for 3; or a larger ``line_search_maxiter``, ``maxls``
            value, but no step of sufficient decrease
+    6      where it began: ``fun`` or its gradient is not     another ``x0``
+           finite there
     ====== ================================================== ===================================================
     """
 
@@ -55,7 +58,15 @@ class OptimizeResults(NamedTuple):
 
     @property
     def message(self) -> Any:
-        """What ``status`` means, a string; for lanes a list of strings. Not for traced results."""
+        """What ``status`` means, a string; for lanes a list of strings.
+
+        Raises: TracerArrayConversionError: the result is traced.
+        """
+        if not known(self.status):
+            raise TracerArrayConversionError(
+                f"minimize: the status must be known for its message, a Python string, got {self.status.type}.",
+                hint="read message outside of jit.",
+            )
         return np.array(MESSAGES)[np.asarray(self.status)].tolist()
 
 
@@ -67,6 +78,7 @@ MESSAGES = (
     "a step changed fun by less than ftol",
     "the line search ended with a smaller value, without a step of sufficient decrease: "
     "a minimum to working precision, if jac is small",
+    "fun or its gradient is not finite at x0",
 )
 """By status."""
 
@@ -74,11 +86,14 @@ RAVEL = "x, unravel = hx.flatten_util.ravel_pytree(x0); minimize(lambda x: fun(u
 
 
 class _LineSearch(NamedTuple):
-    """The state of a line search: the step, its value and gradient, and the interval that brackets the solution."""
+    """The state of a line search: the step of least value so far or, once ``done``, the one that satisfies Wolfe's
+    conditions, with its value and gradient; the step to try next; and the interval that brackets the solution.
+    """
 
     step: Any
     value: Any
     gradient: Any
+    guess: Any
     low: Any
     high: Any
     low_value: Any
@@ -99,28 +114,33 @@ def _next_step(low: Any, high: Any, low_value: Any, low_slope: Any, high_value: 
 
 
 def _search(f: Callable[..., Any], x: Any, value: Any, gradient: Any, p: Any, first: Any, limit: Any) -> _LineSearch:
-    """A step along ``p`` that satisfies Wolfe's conditions, by bisection. Source: Nocedal & Wright, chapter 3."""
+    """A step along ``p`` that satisfies Wolfe's conditions, by bisection; after ``limit`` steps without one, the best.
+
+    Source: Nocedal & Wright, chapter 3.
+    """
     slope = hnp.vdot(gradient, p)
 
     def more(line: _LineSearch) -> Any:
         return ~line.done & (line.count < limit)
 
     def evaluate(line: _LineSearch) -> _LineSearch:
-        v, g = f(x + line.step * p)
+        v, g = f(x + line.guess * p)
         at = hnp.vdot(g, p)
-        above = ~(v <= value + SUFFICIENT * line.step * slope)  # NaN is above
+        finite = hnp.isfinite(v) & hnp.isfinite(at)  # steps to other points are too long
+        above = ~(finite & (v <= value + SUFFICIENT * line.guess * slope))
         steep = ~above & (at < CURVATURE * slope)
-        high = hnp.where(above, line.step, line.high)
-        low = hnp.where(steep, line.step, line.low)
+        high = hnp.where(above, line.guess, line.high)
+        low = hnp.where(steep, line.guess, line.low)
         low_value, low_slope = hnp.where(steep, v, line.low_value), hnp.where(steep, at, line.low_slope)
         done = ~above & ~steep
         guess = _next_step(low, high, low_value, low_slope, hnp.where(above, v, hnp.inf))
-        after = hnp.where(done, line.step, guess)
-        return _LineSearch(after, v, g, low, high, low_value, low_slope, done, line.count + 1)
+        best = done | finite & (v < line.value)
+        taken, v, g = [hnp.where(best, new, old) for new, old in zip((line.guess, v, g), line)]
+        return _LineSearch(taken, v, g, guess, low, high, low_value, low_slope, done, line.count + 1)
 
     zero, one = hnp.zeros_like(value), hnp.ones_like(value)
     start = _LineSearch(
-        first * one, value, gradient, zero, hnp.inf * one, value, slope, hnp.asarray(False), hnp.asarray(0)
+        zero, value, gradient, first * one, zero, hnp.inf * one, value, slope, hnp.asarray(False), hnp.asarray(0)
     )
     return while_loop(more, evaluate, start)
 
@@ -218,8 +238,8 @@ def _descend(
     conditions of at most ``line_steps`` evaluations.
 
     It ends as ``options`` says, where the value changes by less than ``least_change``, or after so many evaluations;
-    and, at the latest where rounding hides the difference of values, where a step makes neither the value less nor,
-    at the same value, the gradient.
+    at once where value or gradient are not finite; and, at the latest where rounding hides the difference of values,
+    where a step makes neither the value less nor, at the same value, the gradient.
     """
     limit = 200 * x0.size if options.maxiter is None else options.maxiter
 
@@ -247,11 +267,12 @@ def _descend(
 
     value, gradient = f(x0)
     count = hnp.asarray(1)
+    status = hnp.where(hnp.isfinite(value) & hnp.isfinite(gradient).all(), count * 0, 6)
     start = OptimizeResults(
-        x0, hnp.asarray(False), count * 0, value, gradient, estimate.first, count, count, count * 0
+        x0, hnp.asarray(False), status, value, gradient, estimate.first, count, count, count * 0
     )
     end = while_loop(more, step, start)
-    small = _size(end.jac, options.norm) <= options.gtol
+    small = (_size(end.jac, options.norm) <= options.gtol) & (end.status != 6)
     return end._replace(success=small, status=hnp.where(small, 0, hnp.where(end.status == 0, 1, end.status)))
 
 
@@ -274,11 +295,20 @@ METHODS: Mapping[str, tuple[Any, Any]] = {
 }
 
 
-def _check_bounds(options: _Options | _LimitedOptions) -> None:
-    """Raises BadArgument: a tolerance or bound is negative or NaN, or there are no steps to remember."""
-    bounds = {name: value for name, value in options._asdict().items() if name != "norm"}
+def _checked(options: Any) -> Any:
+    """The options, with ``norm`` as a number of Python.
+
+    Raises: BadArgument: it is not positive, a tolerance or bound is negative or NaN, or there are no steps to remember.
+    """
+    bounds = options._asdict()
+    norm = bounds.pop("norm")
+    order = norm.item() if isinstance(norm, (np.ndarray, Array)) and norm.ndim == 0 else norm
+    if not (isinstance(order, (int, float, np.integer, np.floating)) and order > 0):
+        hint = "inf is the largest component, 2 the Euclidean norm."
+        raise BadArgument(f"minimize: norm must be a number above 0, got {text_of(norm)}.", hint=hint)
     need_at_least(1, "minimize", maxcor=bounds.pop("maxcor", None))
     need_at_least(0, "minimize", **bounds)
+    return options._replace(norm=order)
 
 
 def minimize(
@@ -295,15 +325,16 @@ def minimize(
             as SciPy's does with "precision loss". Then ``x`` is a minimum to working precision if ``jac`` is small
             beside ``hess_inv``: the value could become less by about ``jac @ hess_inv @ jac / 2``. To be told
             success, pass a larger ``tol``, a ``fun`` divided by its size, or an ``x0`` of float64.
-        options: ``gtol``, ``norm`` (the order of the norm, inf), ``maxiter`` and ``line_search_maxiter``; with limited
+        options: ``gtol``, ``norm`` (its order, above 0: inf), ``maxiter`` and ``line_search_maxiter``; with limited
             memory ``maxls`` in place of the last, ``maxcor`` (the number of steps in memory), ``ftol``, ``maxfun`` and
             ``maxgrad``.
 
     Parameters in a tree: ``x, unravel = flatten_util.ravel_pytree(tree)``, then ``fun(unravel(x))``. The function may
     be mapped by ``vmap`` over starts and data.
 
-    Raises: BadCall: ``args`` is no tuple. BadArgument: another method or option, or a bound that is negative or NaN.
-        NotAnArray, ShapeMismatch: ``x0`` is no vector. NotDifferentiable: ``fun`` gives no real scalar.
+    Raises: BadCall: ``args`` is no tuple. BadArgument: another method or option, a bound that is negative or NaN, or a
+        ``norm`` that is no positive number. NotAnArray, ShapeMismatch: ``x0`` is no vector. NotDifferentiable: ``fun``
+        gives no real scalar.
 
     Source: Nocedal & Wright, Numerical Optimization, algorithms 6.1 and 7.5.
 
@@ -333,8 +364,7 @@ def minimize(
     x = x.astype(hnp.result_type(x, float))
     if x.ndim != 1:
         raise ShapeMismatch(f"minimize: x0 must be a vector, got {x.type}.", hint=RAVEL)
-    settings = kind(**chosen)
-    _check_bounds(settings)
+    settings = _checked(kind(**chosen))
     results: OptimizeResults = search(value_and_grad(lambda x: _in_dtype_of(x, fun(x, *args))), x, settings)
     return results
 

@@ -1,5 +1,5 @@
 """What rules return, checked: of ``evaluate`` against the types that the operation declares, of ``jvp`` that it is a
-pair, of ``batch`` the mapped dimension, of ``transpose`` the cotangents.
+pair of these types, of ``batch`` the mapped dimension, of ``transpose`` the cotangents.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from ...effects.base.errors import BadCall, DTypeMismatch, HandlaxError, NotAnArray, ShapeMismatch, TreeMismatch
-from ...effects.core.arrays import Array, as_array
-from ...effects.core.operation import Operation
+from ...effects.base.source_locations import is_ours
+from ...effects.core.arrays import Array, as_array, is_number, scalar
+from ...effects.core.operation import Operation, result_type
 from ...effects.core.result_trees import result_tree
+from ...effects.operations.elementwise.conversion import convert
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
-from ...effects.types.dtypes import ExtendedDType, is_complex, is_floating, is_integer
+from ...effects.types.dtypes import ExtendedDType, float0, is_complex, is_floating, is_inexact, is_integer
 
 _HINT = "convert it in the rule, or correct result_type."
 
@@ -35,7 +37,7 @@ def checked_rule(rule: Callable[..., Any], op: Operation, results: Any) -> Calla
         y = rule(op, *xs)
         if y.__class__ is np.ndarray and y.dtype is results.dtype and y.shape == results.shape:
             return y
-        return _checked(op, y, results)
+        return _fitting(op, y, results)
 
     return returned
 
@@ -46,10 +48,10 @@ def _all_checked(op: Operation, ys: Any, types: Sequence[ArrayType]) -> tuple[An
     if not isinstance(ys, (tuple, list)) or len(ys) != len(types):
         got = f"{len(ys)} in a {type(ys).__name__}" if isinstance(ys, (tuple, list)) else type(ys).__name__
         raise ShapeMismatch(f"{op.name}: evaluate must return a tuple of {len(types)} results, got {got}.", hint=_HINT)
-    return tuple([_checked(op, y, t) for y, t in zip(ys, types)])
+    return tuple([_fitting(op, y, t) for y, t in zip(ys, types)])
 
 
-def _checked(op: Operation, y: Any, expected: ArrayType) -> Any:
+def _fitting(op: Operation, y: Any, expected: ArrayType) -> Any:
     dtype = expected.dtype
     if isinstance(dtype, ExtendedDType):
         return y
@@ -83,45 +85,100 @@ def pair_of(shown: str, what: str, returned: Any) -> Sequence[Any]:
     raise TreeMismatch(f"{shown}: the rule must return ({what}), got {type(returned).__name__}.")
 
 
-def result_and_tangent(op: Operation, primals: Sequence[Any], returned: Any) -> Sequence[Any]:
-    """The result and the tangent that the jvp rule of ``op`` returned, in the form in which ``op`` is answered.
+def result_and_tangent(op: Operation, rule: Any, primals: Sequence[Any], returned: Any) -> Sequence[Any]:
+    """The result and the tangent that ``rule``, of ``op`` in the column ``jvp``, returned, as ``op`` is answered.
 
-    The rule of an effect returns both as ``result_type`` declares the result, or, as rules for all operations do, as
-    sequences of leaves. None is a tangent that is zero.
+    A rule of a user's gives a result of the declared type and a tangent of this type, or None for zero: an integer has
+    no other. That of an effect gives both as ``result_type`` declares the result. Rules of the package are trusted, and
+    give leaves, as rules for all operations do.
 
-    Raises: TreeMismatch: they have another structure. NotAnArray: a leaf is no array.
+    Raises: TreeMismatch: it is no pair, or a part has another structure. BadCall: a part is no array. ShapeMismatch,
+        DTypeMismatch: it has another type.
     """
-    pair = pair_of(f"{op.name}, jvp", "result, tangent", returned)
-    if not op.effectful or op.scopes:
+    shown = f"{op.name}, jvp"
+    pair = pair_of(shown, "result, tangent", returned)
+    if is_ours(getattr(rule, "__module__", "")):
         return pair
-    leaves = [_declared_leaves(op, tuple([x.type for x in primals]), part) for part in pair]
-    return leaves if op.multiple_results else [only for only, in leaves]
+    operands = tuple([x.type for x in primals])
+    expected = result_type(op, operands)
+    if all([isinstance(part, Array) and part.type is expected for part in pair]) and is_inexact(expected.dtype):
+        return pair  # the commonest
+    types = op.as_results(expected)
+    tree = result_tree(op, operands) if op.effectful and not op.scopes else op.from_results(types)
+    ys, dys = [_leaves(shown, tree, part, len(types)) for part in pair]
+    if any([y is None for y in ys]):
+        raise _not_declared(shown, tree, "None for a result")
+    return (
+        op.from_results([checked(shown, "a result", y, t) for y, t in zip(ys, types)]),
+        op.from_results([_tangent(shown, dy, t) for dy, t in zip(dys, types)]),
+    )
 
 
-def _declared_leaves(op: Any, types: tuple[ArrayType, ...], part: Any) -> tuple[Any, ...]:
-    tree = result_tree(op, types)
-    treedef = pytrees.structure(tree)
-    leaves: Any
+def _tangent(shown: str, dy: Any, t: ArrayType) -> Any:
+    """The tangent of a result of type ``t``, checked; None for zero, as which ``float0`` counts too."""
+    if dy is None or getattr(dy, "dtype", None) == float0:
+        return None
+    if t.tangent().dtype == float0:
+        raise DTypeMismatch(
+            f"{shown}: a result {t} has no tangent, got {_described(dy)}.",
+            hint="return None for it: it is constant nearly everywhere.",
+        )
+    return checked(shown, "a tangent", dy, t.tangent())
+
+
+def _leaves(shown: str, tree: Any, part: Any, count: int) -> Sequence[Any]:
+    """The leaves of a part of what a rule returned, a result or tangent of this structure; None is one without leaves.
+
+    A flat sequence may be any other of as many leaves, since their order is the same.
+    """
     if part is None:
-        leaves = [None] * treedef.num_leaves
-    elif isinstance(part, (tuple, list)) and len(part) == treedef.num_leaves and pytrees.all_leaves(_filled(part)):
+        return [None] * count
+    leaves: Any
+    if count == 1 and pytrees.all_leaves([part]):
+        leaves = [part]
+    elif isinstance(part, (tuple, list)) and len(part) == count and (count == 1 or _is_flat(tree)):
         leaves = part
     else:
         try:
-            leaves = treedef.flatten_up_to(part)
+            leaves = pytrees.structure(tree).flatten_up_to(part)
         except (TypeError, ValueError):
-            leaves = [part]
-        if len(leaves) != treedef.num_leaves or not pytrees.all_leaves(_filled(leaves)):
-            raise TreeMismatch(
-                f"{op.name}, jvp: the rule must return (result, tangent), each as result_type declares the result, "
-                f"{pytrees.map(str, tree)}, got {_described(part)}.",
-                hint="y = hx.perform(op, *primals) has this form; None is a tangent that is zero.",
-            )
-    return tuple([None if leaf is None else as_array(leaf) for leaf in leaves])
+            raise _not_declared(shown, tree, _described(part)) from None
+    if not pytrees.all_leaves([leaf for leaf in leaves if leaf is not None]):
+        raise _not_declared(shown, tree, _described(part))
+    return leaves
 
 
-def _filled(leaves: Sequence[Any]) -> list[Any]:
-    return [leaf for leaf in leaves if leaf is not None]
+def _is_flat(tree: Any) -> bool:
+    """Whether a declared result is a tuple or list of leaves."""
+    return isinstance(tree, (tuple, list)) and pytrees.all_leaves(tree)
+
+
+def _not_declared(shown: str, tree: Any, got: str) -> TreeMismatch:
+    return TreeMismatch(
+        f"{shown}: the rule must return (result, tangent), each as result_type declares the result, "
+        f"{pytrees.map(str, tree)}, got {got}.",
+        hint="y = hx.perform(op, *primals) has this form; None is a tangent that is zero.",
+    )
+
+
+def checked(shown: str, what: str, y: Any, t: ArrayType) -> Array:
+    """A result ``y`` of a rule, converted to exactly the type ``t``; ``what`` names it in messages.
+
+    Raises: BadCall: it is no array. ShapeMismatch, DTypeMismatch: it has another shape or dtype.
+    """
+    try:
+        x = as_array(y)
+    except TypeError as error:
+        raise BadCall(f"{shown}: the rule must give arrays, got {type(y).__name__} for {what}.") from error
+    if x.type.shape != t.shape:
+        raise ShapeMismatch(f"{shown}: the rule must give {what} of shape {t.shape}, got {x.type}.")
+    if x.type.dtype != t.dtype and not x.type.weak:
+        raise DTypeMismatch(
+            f"{shown}: the rule must give {what} of dtype {t.dtype}, got {x.type}.", hint="convert with astype."
+        )
+    if is_number(y) and is_inexact(t.dtype):
+        return scalar(y, t.dtype, t.weak)  # rounded once, from its full value
+    return convert(x, t.dtype, t.weak)
 
 
 def need_lanes(op: Operation, y: Any, dim: Any, size: Any) -> None:

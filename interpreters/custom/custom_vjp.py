@@ -17,7 +17,8 @@ from ...effects.functions.captured import boxes_in, placeholders_for, replaced
 from ...effects.functions.keys import KeyedValue, UserFunction
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
-from ..differentiation.deferred_rules import DeferredRule, checked, describe_function
+from ..core.rule_results import checked
+from ..differentiation.deferred_rules import DeferredRule, describe_function
 from ..transformations.derivatives import tangent_type, zero_tangent
 from ..transformations.make_program import closure_convert
 from .custom_call import CustomFunction, substitution, with_placeholders

@@ -26,8 +26,8 @@ from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
 from ..analysis.dependence import scattered
 from ..batching.batching_rules import BatchingRule
-from ..core.rule_results import pair_of
-from ..differentiation.deferred_rules import checked, describe_function, full
+from ..core.rule_results import checked, pair_of
+from ..differentiation.deferred_rules import describe_function, full
 from ..differentiation.jvp import Jvp, jvp_program, push_forward
 from ..differentiation.jvp_rules import EffectsPerformed
 from ..differentiation.partial_eval import split_program

@@ -29,9 +29,9 @@ from ...effects.types.dtypes import float0, is_floating, is_inexact
 from ..analysis.dependence import dependence, scattered
 from ..analysis.simplify import dead_code_elimination
 from ..core.record import record
-from ..core.rule_results import pair_of
+from ..core.rule_results import checked, pair_of
 from ..core.static_arguments import merge_arguments
-from ..differentiation.deferred_rules import DeferredRule, checked, describe_function, full
+from ..differentiation.deferred_rules import DeferredRule, describe_function, full
 from ..differentiation.jvp import push_forward
 from ..differentiation.jvp_rules import DerivativeRule, with_rule
 from ..differentiation.transpose import pull_back

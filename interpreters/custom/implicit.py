@@ -31,7 +31,8 @@ from ...effects.programs.program import Program, interpret
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
 from ...effects.types.dtypes import is_inexact
-from ..differentiation.deferred_rules import checked, describe_function, full
+from ..core.rule_results import checked
+from ..differentiation.deferred_rules import describe_function, full
 from ..differentiation.jvp import push_forward
 from ..differentiation.jvp_rules import DerivativeRule
 from ..differentiation.transpose import pull_back

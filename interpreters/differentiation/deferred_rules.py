@@ -19,15 +19,11 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from ...effects.base.errors import BadCall, DTypeMismatch, ShapeMismatch
 from ...effects.base.frozen_values import Value
 from ...effects.base.source_locations import Site
-from ...effects.core.arrays import Array, as_array, is_number, scalar
 from ...effects.core.columns import zeros_like
-from ...effects.operations.elementwise.conversion import convert
 from ...effects.programs.printer import WRITERS
 from ...effects.types.array_type import ArrayType
-from ...effects.types.dtypes import is_inexact
 
 
 def describe_function(f: Any) -> str:
@@ -56,26 +52,6 @@ class DeferredRule(Value):
 
     def __repr__(self) -> str:
         return f"<{self.shown}>"
-
-
-def checked(shown: str, what: str, y: Any, t: ArrayType) -> Array:
-    """A result ``y`` of a rule, converted to exactly the type ``t``; ``what`` names it in messages.
-
-    Raises: BadCall: it is no array. ShapeMismatch, DTypeMismatch: it has another shape or dtype.
-    """
-    try:
-        x = as_array(y)
-    except TypeError as error:
-        raise BadCall(f"{shown}: the rule must give arrays, got {type(y).__name__} for {what}.") from error
-    if x.type.shape != t.shape:
-        raise ShapeMismatch(f"{shown}: the rule must give {what} of shape {t.shape}, got {x.type}.")
-    if x.type.dtype != t.dtype and not x.type.weak:
-        raise DTypeMismatch(
-            f"{shown}: the rule must give {what} of dtype {t.dtype}, got {x.type}.", hint="convert with astype."
-        )
-    if is_number(y) and is_inexact(t.dtype):
-        return scalar(y, t.dtype, t.weak)  # rounded once, from its full value
-    return convert(x, t.dtype, t.weak)
 
 
 def full(values: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:

@@ -169,8 +169,8 @@ class Jvp(BodyTransformer):
                 return cross(self, op, operands)  # type: ignore[arg-type]
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
             primals, tangents = self.parts(operands)
-            rule = partial(blind_rule, rule) if any(map(cut_of, primals)) else rule
-            y, dy = result_and_tangent(op, primals, rule(op, primals, tangents))
+            called = partial(blind_rule, rule) if any(map(cut_of, primals)) else rule
+            y, dy = result_and_tangent(op, rule, primals, called(op, primals, tangents))
             return tuple([self.pair(a, da) for a, da in zip(y, dy)]) if op.multiple_results else self.pair(y, dy)
         finally:
             STACK.set(around)

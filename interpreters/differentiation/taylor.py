@@ -158,7 +158,7 @@ class Jet(BodyTransformer):
             STACK.set(self)
             rule = JVP.find(type(op)) if not op.effectful or JVP.has(type(op)) else effect_rule
             primals = tuple(map(self.lower, cut))
-            y, dy = result_and_tangent(op, primals, rule(op, primals, tuple(map(self.rate, cut))))
+            y, dy = result_and_tangent(op, rule, primals, rule(op, primals, tuple(map(self.rate, cut))))
         finally:
             STACK.set(around)
         if not op.multiple_results:

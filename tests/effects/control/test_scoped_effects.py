@@ -532,6 +532,11 @@ def test_declarations_are_checked():
     refused(errors.RegistrationError, "a field must not be called 'carry'", hx.effect(scopes=1), type("B", (), fields))
     defined = type("B", (), {"groups": lambda op: 1})
     refused(errors.RegistrationError, "a block must not define 'groups'", hx.effect(scopes=1), defined)
+    rule = lambda op, primals, tangents: (hx.perform(op, *primals), tangents[0])
+    block = type("B", (), {"jvp": rule})
+    refused(errors.RegistrationError, "a block with scopes has no jvp rule", hx.effect(scopes=1, vmap="bodies"), block)
+    refused(errors.RegistrationError, "B: a block with scopes has no jvp rule", hx.effect(scopes=1, diff="stop"), block)
+    refused(errors.RegistrationError, "Region: a block with scopes has no jvp", hx.columns.jvp.rule(Region), rule)
     labelled = hx.effect(scopes=1)(type("B", (), {"label": "b", "name": "labelled"}))
     assert labelled().label == "b"
     ends = {Region: lambda op, body, *xs: body(*xs), Tick: hx.final(lambda op: 0.0)}

@@ -64,6 +64,37 @@ def test_how_it_ends_is_said():
     assert minimize(matyas, np.zeros(2), method="BFGS").nit == 0
 
 
+@pytest.mark.parametrize(("f", "start"), [
+    (lambda x: (1 / x**2).sum() + x[0] ** 2, [0.0, 1.0]),
+    (matyas, [np.nan, 0.0]),
+    (lambda x: hnp.log(x).sum(), [-1.0, 1.0]),
+    (lambda x: hnp.where(x > 0, x, hnp.nan).sum() * 0, [-1.0, 1.0]),
+    (lambda x: hnp.sqrt(x).sum(), [0.0, 1.0]),
+])
+@pytest.mark.parametrize("method", ["BFGS", "l-bfgs-experimental-do-not-rely-on-this"])
+def test_a_search_does_not_start_where_value_or_gradient_is_not_finite(method, f, start):
+    r = minimize(f, np.array(start), method=method)
+    assert not r.success and (r.status, r.nit) == (6, 0) and r.message == "fun or its gradient is not finite at x0"
+    np.testing.assert_array_equal(r.x, start)
+
+
+def test_steps_to_points_whose_gradient_is_not_finite_are_too_long():
+    """The square root has the value 0 at 0, but no derivative: the first step, of 1, leads there."""
+    r = minimize(lambda x: hnp.sqrt(x[0]), np.ones(1), options={"maxiter": 1})
+    assert 0 < r.x < 1 and hnp.isfinite(r.jac)
+    r = minimize(lambda x: hnp.sqrt(hnp.abs(x[0] - 1)) * 2, np.zeros(1))
+    assert hnp.isfinite(r.x) and hnp.isfinite(r.jac)
+
+
+@pytest.mark.parametrize("around", [hx.jit, lambda f: lambda x: hx.vmap(f)(x[None])])
+def test_the_message_is_read_outside_of_transformations(around):
+    find = lambda x: minimize(matyas, x)
+    assert minimize(matyas, np.zeros(2)).message == "the gradient is at most the tolerance"
+    with pytest.raises(errors.TracerArrayConversionError, match=r"minimize: .* message") as caught:
+        around(lambda x: find(x).message)(np.zeros(2))
+    assert caught.value.hint == "read message outside of jit."
+
+
 def test_a_search_ends_where_rounding_hides_progress():
     t = np.linspace(0.0, 10.0, 100, dtype="float32")
     noise = np.random.default_rng(0).normal(size=(8, 100)).astype("float32")
@@ -95,10 +126,22 @@ def test_a_step_at_the_same_value_is_taken_where_the_gradient_becomes_smaller():
     ({"args": 3.0}, TypeError, "args must be a tuple"),
     ({"method": "Powell"}, errors.BadArgument, "l-bfgs-experimental(.|\n)*jac="),
     ({"options": {"xtol": 1}}, errors.BadArgument, "options must be of gtol"),
+    ({"options": {"norm": 0}}, errors.BadArgument, "norm must be a number above 0, got 0"),
+    ({"options": {"norm": np.nan}}, errors.BadArgument, "norm must be a number above 0, got nan"),
+    ({"options": {"norm": -np.inf}}, errors.BadArgument, "norm must be a number above 0, got -inf"),
+    ({"options": {"norm": "fro"}}, errors.BadArgument, "norm must be a number above 0, got 'fro'"),
+    ({"options": {"norm": None}}, errors.BadArgument, "norm must be a number above 0, got None"),
+    ({"options": {"norm": np.ones(2)}}, errors.BadArgument, "norm must be a number above 0, got array"),
 ])
 def test_mistakes_are_named(arguments, error, words):
     with pytest.raises(error, match=words):
         minimize(**{"fun": matyas, "x0": np.ones(2), "method": "BFGS", **arguments})
+
+
+@pytest.mark.parametrize("norm", [1, 2.0, np.float32(2), np.array(3.0), hnp.asarray(2), np.inf])
+def test_the_norm_has_any_order_above_0(norm):
+    r = minimize(matyas, np.ones(2), options={"norm": norm, "gtol": 1e-3})
+    assert r.success and np.linalg.norm(np.asarray(r.jac), float(norm)) <= 1e-3
 
 
 @pytest.mark.parametrize("jit", [False, True])
@@ -116,3 +159,25 @@ def test_limited_memory_ends_where_it_was_told_to():
     )
     assert find(maxiter=2).nit == 2 and find(maxiter=2).status == 1
     assert find(maxfun=5).status == 2 and find(ftol=1.0).status == 4
+
+
+@pytest.mark.parametrize(("f", "start", "options", "status"), [
+    (rosenbrock, [0.0, 0.0], {}, 0),
+    (rosenbrock, [0.0, 0.0], {"maxiter": 3}, 1),
+    (lambda x: hnp.where(x[0] == 1, 0.0, hnp.nan) + x[0], [1.0], {}, 3),
+    (lambda x: hnp.where(x[0] > 6, x[0] ** 2, -x[0]), [0.0], {"line_search_maxiter": 3}, 5),
+    (lambda x: x.sum(), [1.0, 1.0], {}, 5),
+    (lambda x: -hnp.log(6 - x[0]) - 9 * x[0], [0.0], {"line_search_maxiter": 2}, 5),
+])
+def test_value_and_gradient_are_those_of_the_point_that_is_returned(f, start, options, status):
+    r = minimize(f, np.array(start), options=options)
+    value, gradient = hx.value_and_grad(f)(r.x)
+    assert r.status == status and hnp.isfinite(r.fun)
+    np.testing.assert_allclose(r.fun, value, rtol=1e-13)
+    np.testing.assert_allclose(r.jac, gradient, rtol=1e-7, atol=1e-13)
+
+
+def test_a_line_search_that_runs_out_returns_its_best_step():
+    """Steps 1, 2 and 4, at values of -1, -2 and -4; the next would be 8, at 64."""
+    r = minimize(lambda x: hnp.where(x[0] > 6, x[0] ** 2, -x[0]), np.zeros(1), options={"line_search_maxiter": 3})
+    assert (r.x, r.fun, r.jac, r.nfev, r.status) == (4, -4, -1, 4, 5)

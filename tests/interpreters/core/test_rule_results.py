@@ -8,6 +8,7 @@ import pytest
 import handlax as hx
 from handlax import errors, lax
 from handlax import numpy as hnp
+from handlax.dtypes import float0
 from handlax.experimental import jet
 from handlax.operations import Sin
 
@@ -137,7 +138,7 @@ def _sum_of_parts(x):
 @pytest.mark.parametrize(("tangent", "slope"), [
     (lambda dx: {"double": 2 * dx, "rest": (3 * dx, None)}, 5),
     (lambda dx: {"double": 2 * dx, "rest": (None, None)}, 2),
-    (lambda dx: [2 * dx, 3 * dx, None], 5),
+    (lambda dx: {"double": 2 * dx, "rest": (3 * dx, np.zeros((), float0))}, 5),
     (lambda dx: None, 0),
 ])
 def test_a_jvp_rule_of_an_effect_returns_its_answer_and_tangent_as_it_is_declared(tangent, slope):
@@ -156,11 +157,75 @@ def test_a_jvp_rule_of_an_effect_returns_its_answer_and_tangent_as_it_is_declare
     (lambda y, dx: (y, dx), "each as result_type declares the result, .*, got f32"),
     (lambda y, dx: (y, {"double": dx}), "each as result_type declares the result, .*, got a dict"),
     (lambda y, dx: ([y], dx), "each as result_type declares the result, .*, got a list of 1"),
+    (lambda y, dx: (y, [2 * dx, 3 * dx, None]), "each as result_type declares the result, .*, got a list of 3"),
+    (lambda y, dx: (None, {"double": dx, "rest": (dx, None)}), "each as .*, got None for a result"),
+    (lambda y, dx: ({**y, "double": None}, None), "each as .*, got None for a result"),
 ])
 def test_a_jvp_rule_of_an_effect_that_returns_something_else_is_named(returned, words):
     with hx.rules(jvp={Split: lambda op, xs, dxs: returned(hx.perform(op, *xs), *dxs)}):
         with pytest.raises(errors.TreeMismatch, match=rf"split, jvp: .* return \(result, tangent\), {words}"):
             hx.handle(SPLITTING)(hx.grad(_sum_of_parts))(1.0)
+
+
+MISMATCHES = [
+    (lambda y, dx: (y, hnp.ones(3) * dx), errors.ShapeMismatch, r"a tangent of shape \(\), got f32\[3\]"),
+    (lambda y, dx: (y * hnp.ones(3), dx), errors.ShapeMismatch, r"a result of shape \(\), got f32\[3\]"),
+    (lambda y, dx: (y, dx.astype("float16")), errors.DTypeMismatch, "a tangent of dtype float32, got f16"),
+    (lambda y, dx: (y, dx.astype("int32")), errors.DTypeMismatch, "a tangent of dtype float32, got i32"),
+    (lambda y, dx: (y.astype("float16"), dx), errors.DTypeMismatch, "a result of dtype float32, got f16"),
+    (lambda y, dx: (y, "a"), errors.BadCall, "give arrays, got str for a tangent"),
+    (lambda y, dx: (None, dx), errors.TreeMismatch, "each as result_type declares the result, f32.*, got None"),
+]
+
+
+@pytest.mark.parametrize("declared", [hx.effect(vmap="per_lane"), hx.operation])
+@pytest.mark.parametrize(("returned", "error", "words"), MISMATCHES)
+def test_a_jvp_rule_returns_a_result_and_a_tangent_of_the_declared_type(declared, returned, error, words):
+    @declared
+    class Odd:
+        def result_type(op, x):
+            return x
+
+        def jvp(op, primals, tangents):
+            return returned(hx.perform(op, *primals), *tangents)
+
+    handled = hx.handle(hx.handler({Odd: lambda op, x: 2 * x}))
+    f = lambda x: hx.perform(Odd(), x).sum()
+    for derivative in (hx.grad(f), hx.jit(hx.grad(f)), lambda x: jet.jet(f, (x,), ([1.0, 0.0],))):
+        with pytest.raises(error, match=f"^odd, jvp: the rule must .*{words}"):
+            handled(derivative)(hnp.float32(1.0))
+
+
+@pytest.mark.parametrize("declared", [hx.effect(vmap="per_lane"), hx.operation])
+@pytest.mark.parametrize(("tangent", "refused"), [
+    (lambda dx: 1.5 * dx, True), (lambda dx: hnp.int32(1), True), (lambda dx: None, False),
+    (lambda dx: np.zeros((), float0), False),
+])
+def test_an_integer_has_no_tangent(declared, tangent, refused):
+    @declared
+    class Whole:
+        def result_type(op, x):
+            return hx.ArrayType((), "int32")
+
+        def jvp(op, primals, tangents):
+            return hx.perform(op, *primals), tangent(*tangents)
+
+    handled = hx.handle(hx.handler({Whole: lambda op, x: hnp.int32(2)}))
+    f = lambda x: x * hx.perform(Whole(), x)
+    if refused:
+        lanes, of_lanes = hnp.ones(2), (hx.vmap(hx.grad(f)), hx.grad(lambda x: hx.vmap(f)(x).sum()))
+        for g, x in ((hx.grad(f), 1.0), *[(g, lanes) for g in of_lanes if declared is not hx.operation]):
+            with pytest.raises(errors.DTypeMismatch, match=r"^whole, jvp: a result i32\[\] has no tangent, got"):
+                handled(g)(x)
+    else:
+        assert handled(hx.grad(f))(1.0) == 2
+
+
+@pytest.mark.parametrize(("rule", "slope"), [(hx.columns.linear, 2), (hx.columns.zero, 0)])
+def test_a_rule_that_is_a_word_serves_an_effect_with_any_answer(rule, slope):
+    with hx.rules(jvp={Split: rule}):
+        f = lambda x: hx.jvp(lambda x: hx.perform(Split(), x)["double"], (x,), (x,))
+        assert hx.handle(SPLITTING)(f)(1.0) == (2, slope)
 
 
 def test_an_effect_with_one_answer_takes_the_rule_of_a_pure_operation():
