@@ -34,7 +34,8 @@ RawSite = tuple[Any, int]  # (code object or LabelledCode, offset of an instruct
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
 # Frames between the user's line and ours: of partial functions, of context managers, and of NumPy's functions, which
 # call the methods of what they are given.
-_MACHINERY = (functools.__file__, contextlib.__file__, os.path.join(os.path.dirname(np.__file__), ""))
+_NUMPY = os.path.join(os.path.dirname(np.__file__), "")
+_MACHINERY = (functools.__file__, contextlib.__file__, _NUMPY)
 
 
 class ScopeName(str):
@@ -207,6 +208,11 @@ def is_internal(file: str) -> bool:
         known = file.startswith((_PACKAGE, "<handlax", *_MACHINERY, *_EXCLUDED))
         _FILES.add(file, known)
     return known
+
+
+def knows_extents(file: str) -> bool:
+    """Whether functions of ``file`` compute with extents: those of the package do, NumPy's take numbers."""
+    return is_internal(file) and not file.startswith(_NUMPY)
 
 
 def register_exclusion(path: str) -> None:

@@ -35,7 +35,7 @@ from ..base.errors import (
 )
 from ..base.immutables import ImmutableObject, setter
 from ..base.later_layers import LaterLayers
-from ..base.source_locations import is_internal
+from ..base.source_locations import knows_extents
 from .extent_factors import VARIABLES, Monomial, PositivePart, Quotient, Remainder, Symbol, degree
 
 _INTERNED: dict[Any, Extent] = {}
@@ -479,7 +479,7 @@ def _smallest(monomial: Monomial) -> int:
 
 def in_package() -> bool:
     """Whether the function that called the caller of this one belongs to the package, and not to a user's code."""
-    return is_internal(sys._getframe(2).f_code.co_filename)
+    return knows_extents(sys._getframe(2).f_code.co_filename)
 
 
 def _terms(size: Any) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base.errors import EscapedBox
-from ..base.source_locations import is_internal
+from ..base.source_locations import knows_extents
 from ..base.stack import Run, runs
 from .extent import BoundSize, Extent, decided, differs, equal, in_package, unbound
 
@@ -127,7 +127,7 @@ def of_lanes(size: Any) -> bool:
 def read(*sizes: Any) -> tuple[Any, ...]:
     """The sizes as the caller's caller should see them: ``Extent``s within the package, ``Length``s in a user's code.
     """
-    return sizes if is_internal(sys._getframe(2).f_code.co_filename) else held(*sizes)
+    return sizes if knows_extents(sys._getframe(2).f_code.co_filename) else held(*sizes)
 
 
 def held(*sizes: Any) -> tuple[Any, ...]:

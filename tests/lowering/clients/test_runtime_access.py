@@ -124,7 +124,8 @@ def test_the_end_waits_for_a_thread_that_executes_no_python(monkeypatch):
     monkeypatch.setattr(runtime_access, "REFUSALS", [])
     monkeypatch.setattr(runtime_access, "_told_to_end", lambda until: set())  # as one frees its locals
     monkeypatch.setattr(runtime_access, "AT_END", [lambda: events.append("at end")])
-    _in_daemon_thread(lambda: (end.wait(60), events.append("freed")))
+    thread = _in_daemon_thread(lambda: (end.wait(60), events.append("freed")))
+    monkeypatch.setattr(threading, "enumerate", lambda: [thread])  # others would be waited for, too
     threading.Timer(0.1, end.set).start()
     runtime_access._end_threads()
     assert events == ["freed", "at end"]

@@ -8,6 +8,7 @@ import pytest
 
 import handlax as hx
 from handlax import numpy as hnp
+from handlax.effects.base.watching import FunctionLabel
 from handlax.lowering.inspection.profile import Profile
 from handlax.lowering.notebook import report_pages
 from handlax.lowering.notebook.page import describe
@@ -48,7 +49,7 @@ def test_a_plan_says_what_is_saved_and_repeated():
 def test_a_profile_is_a_table_by_function_with_reasons():
     profile = Profile()
     profile.seconds = 2.0
-    times = profile.of("jit(f)")
+    times = profile.of(FunctionLabel("jit(f)"))
     times.add("tracing", 0.5)
     times.add("executing", 1e-3)
     times.reasons.append("  2: x: f32[3] <new>")

@@ -179,7 +179,7 @@ def test_a_planted_tree_has_the_structure_of_what_is_sown():
     assert float(plant(g)({"t": {"u": 3.0, "v": (1.0, 1.0)}}, 1.0)) == 3.0
     with pytest.raises(errors.TreeMismatch, match="'t'"):
         plant(g)({"t": {"u": 3.0}}, 1.0)
-    with pytest.raises(errors.DTypeMismatch):
+    with pytest.raises(errors.ShapeMismatch):
         plant(f)({"h": hnp.ones(3)}, 1.0)
 
 
