@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ...effects.base.errors import BadCall, DTypeMismatch, HandlaxError, NotAnArray, ShapeMismatch, TreeMismatch
+from ...effects.base.errors import (
+    BadCall,
+    DTypeMismatch,
+    HandlaxError,
+    IntegerOverflow,
+    NotAnArray,
+    ShapeMismatch,
+    TreeMismatch,
+)
 from ...effects.base.source_locations import is_ours
 from ...effects.core.arrays import Array, as_array, is_number, scalar
 from ...effects.core.operation import Operation, result_type
@@ -17,7 +25,7 @@ from ...effects.core.result_trees import result_tree
 from ...effects.operations.elementwise.conversion import convert
 from ...effects.trees import pytrees
 from ...effects.types.array_type import ArrayType
-from ...effects.types.dtypes import ExtendedDType, float0, is_complex, is_floating, is_inexact, is_integer
+from ...effects.types.dtypes import ExtendedDType, float0, holds, is_complex, is_floating, is_inexact, is_integer
 
 _HINT = "convert it in the rule, or correct result_type."
 
@@ -164,7 +172,8 @@ def _not_declared(shown: str, tree: Any, got: str) -> TreeMismatch:
 def checked(shown: str, what: str, y: Any, t: ArrayType) -> Array:
     """A result ``y`` of a rule, converted to exactly the type ``t``; ``what`` names it in messages.
 
-    Raises: BadCall: it is no array. ShapeMismatch, DTypeMismatch: it has another shape or dtype.
+    Raises: BadCall: it is no array. ShapeMismatch, DTypeMismatch: it has another shape or dtype. IntegerOverflow: the
+    dtype does not hold it.
     """
     try:
         x = as_array(y)
@@ -172,12 +181,14 @@ def checked(shown: str, what: str, y: Any, t: ArrayType) -> Array:
         raise BadCall(f"{shown}: the rule must give arrays, got {type(y).__name__} for {what}.") from error
     if x.type.shape != t.shape:
         raise ShapeMismatch(f"{shown}: the rule must give {what} of shape {t.shape}, got {x.type}.")
-    if x.type.dtype != t.dtype and not x.type.weak:
+    if x.type.dtype != t.dtype and (not x.type.weak or _rank(x.type.dtype) > _rank(t.dtype)):
         raise DTypeMismatch(
             f"{shown}: the rule must give {what} of dtype {t.dtype}, got {x.type}.", hint="convert with astype."
         )
     if is_number(y) and is_inexact(t.dtype):
         return scalar(y, t.dtype, t.weak)  # rounded once, from its full value
+    if is_number(y) and is_integer(t.dtype) and not holds(t.dtype, y):
+        raise IntegerOverflow(f"{shown}: the rule must give {what} that {t.dtype} holds, got {y}.")
     return convert(x, t.dtype, t.weak)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyrsistent import PMap, pmap
 
-from ....effects.base.errors import BadArgument
+from ....effects.base.errors import BadArgument, text_of
 from ....effects.base.source_locations import Site, call_path, starts_path
 from ....effects.base.tracebacks import unnamed_boundary
 from ....effects.base.wrapping import wraps
@@ -40,15 +40,21 @@ SitePath = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Stream:
-    """A source of keys: a root key, the number of uses of each name, and the call path that prefixes relative names."""
+    """A source of keys: a root key, the number of uses of each name, and the call path that prefixes relative names.
+
+    ``alone``: of lanes that execute one operation, whose name the root key has already.
+    """
 
     key: Any
     used: PMap[Any, int] = field(default_factory=pmap)
     within: SitePath = ()
     entered: Sequence[Any] = ()  # in a loop of unknown length: the iteration's key and index
+    alone: bool = False
 
     def path_of(self, op: Keyed) -> SitePath:
         """The name of an operation's draws: its path, after the calls that lead to the program if it is relative."""
+        if self.alone:
+            return ()
         return (*self.within, *op.path) if op.relative else op.path
 
     def next(self, path: SitePath) -> tuple[Stream, Any]:
@@ -135,9 +141,13 @@ class DivergedStream(StateFlow):
             self.operands = (random_fold_in(key, iota(uint32, op.length)),)
         self.stacked = op.stacks
         self.varying = frozenset(op.lanes_of_all)
+        self.alone = _of_one_operation(op)
 
     def begin(self, run: Any, values: Sequence[Any]) -> None:
-        run.current = Stream(random_fold_in(*values), entered=values) if self.in_carry else Stream(values[0])
+        if self.in_carry:
+            run.current = Stream(random_fold_in(*values), entered=values)
+        else:
+            run.current = Stream(values[0], alone=self.alone)
 
     def end(self, run: Any) -> tuple[Sequence[Any], Any]:
         if not self.in_carry:
@@ -153,10 +163,14 @@ def _name(run: Any, op: HigherOrder, stream: Stream) -> SitePath:
     """The name of an operation with bodies: its ``path`` if it has one, else its call path; of the lanes of an effect,
     the effect's.
     """
-    one: Any = op
-    if op.runs == "lanes" and not isinstance(op, Keyed) and len(op.bodies[0].ops) == 1:
-        one = op.bodies[0].ops[0]
+    one: Any = op.bodies[0].ops[0] if _of_one_operation(op) and not isinstance(op, Keyed) else op
+    if stream.alone:
+        return ()
     return stream.path_of(one) if isinstance(one, Keyed) else (*stream.within, *_calls(run))
+
+
+def _of_one_operation(op: HigherOrder) -> bool:
+    return op.runs == "lanes" and len(op.bodies[0].ops) == 1
 
 
 def _calls(run: Any) -> SitePath:
@@ -176,9 +190,13 @@ def fresh_key(name: str | None = None) -> Any:
     Args:
         name: names the draw, wherever it is called from; by default the functions whose calls lead to it do.
 
-    Raises: UnhandledEffect: there is no ``seed`` around.
+    Raises: UnhandledEffect: there is no ``seed`` around. BadArgument: ``name`` is no text.
     """
-    return perform(FreshKey(call_path() or (), relative=True) if name is None else FreshKey(("fresh_key", name)))
+    if name is None:
+        return perform(FreshKey(call_path() or (), relative=True))
+    if not isinstance(name, str):
+        raise BadArgument(f"fresh_key: name must be a text, got {text_of(name)}.", hint="fresh_key(f'layer {i}').")
+    return perform(FreshKey(("fresh_key", name)))
 
 
 def _answer(stream: Stream, op: Any) -> tuple[Stream, Any]:

@@ -249,3 +249,20 @@ def test_the_remedy_for_an_effect_with_an_answer_is_to_handle_it_inside():
         hx.handle(SPLITTING)(hx.grad(_sum_of_parts))(1.0)
     assert found.value.hint.startswith("handle it inside: grad(hx.handle(h)(f))")
     assert found.value.hint.endswith("diff='stop'): its answer is a constant to grad.")
+
+
+@pytest.mark.parametrize(("result", "returned", "error"), [
+    (lambda op, x: x, (0.0, 3 + 1j), errors.DTypeMismatch),
+    (WHOLE, (2.7, None), errors.DTypeMismatch),
+    (lambda op, x: hx.ShapeDtypeStruct((), "int8"), (300, None), errors.IntegerOverflow),
+])
+def test_numbers_of_a_jvp_rule_keep_their_value(result, returned, error):
+    @hx.operation
+    class Odd:
+        result_type = result
+
+        def jvp(op, primals, tangents):
+            return returned
+
+    with pytest.raises(error, match="odd, jvp"):
+        hx.jvp(lambda x: hx.perform(Odd(), x), (1.0,), (1.0,))

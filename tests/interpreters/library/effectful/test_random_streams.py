@@ -299,3 +299,30 @@ def test_the_streams_of_two_iterations_are_apart_whichever_ends_first():
     flow.begin(one, (KEY, hnp.uint32(1)))
     flow.begin(two, (KEY, hnp.uint32(5)))
     assert [int(flow.end(each)[0][1]) for each in (one, two)] == [2, 6]
+
+
+IN_LANES = {
+    "one draw": lambda x: x * normal(),
+    "two": lambda x: x * normal() + random.uniform(fresh_key()),
+    "a given name": lambda x: x * random.normal(fresh_key("w")),
+    "lanes of lanes": lambda x: hx.vmap(lambda y: y * normal())(hnp.stack([x, x])),
+    "a branch": lambda x: lax.cond(x > 0, lambda: normal(), lambda: 0.0),
+    "a loop": lambda x: lax.scan(lambda c, _: (c + normal(), None), x, None, 2)[0],
+}
+
+
+@pytest.mark.parametrize("draw", IN_LANES.values(), ids=IN_LANES)
+@pytest.mark.parametrize("within", [hx.jit, hx.checkpoint], ids=["jit", "checkpoint"])
+def test_draws_in_lanes_do_not_depend_on_what_they_are_within(draw, within):
+    def drawn(within):
+        lanes = within(lambda: hx.vmap(draw)(hnp.ones(3)))
+        return seed(lambda: hnp.stack([lanes(), lanes()]), random.key(0))()
+
+    alone = drawn(lambda f: f)
+    np.testing.assert_allclose(drawn(within), alone, rtol=1e-6)
+    assert len({*np.ravel(alone).tolist()}) == alone.size
+
+
+def test_a_name_that_is_no_text_is_refused():
+    with pytest.raises(errors.BadArgument, match="name must be a text, got 3"):
+        fresh_key(3)
