@@ -92,7 +92,7 @@ def noisy(level: Any) -> hx.Handler:
 
 
 def without(layer: Any) -> hx.Handler:
-    """The state is the number of the next layer; this one gives zeros."""
+    """A handler under which the tanh of one layer gives zeros; its state counts the layers, from 0."""
     return hx.handler({Tanh: lambda i, op, x: (i + 1, hnp.where(i == layer, 0.0, hx.perform(op, x)))})
 
 

@@ -52,7 +52,7 @@ class Stream:
     alone: bool = False
 
     def path_of(self, op: Keyed) -> SitePath:
-        """The name of an operation's draws: its path, after the calls that lead to the program if it is relative."""
+        """The name under which the stream counts the draws of ``op``: its path, below the stream's own if relative."""
         if self.alone:
             return ()
         return (*self.within, *op.path) if op.relative else op.path
@@ -163,9 +163,9 @@ def _name(run: Any, op: HigherOrder, stream: Stream) -> SitePath:
     """The name of an operation with bodies: its ``path`` if it has one, else its call path; of the lanes of an effect,
     the effect's.
     """
-    one: Any = op.bodies[0].ops[0] if _of_one_operation(op) and not isinstance(op, Keyed) else op
     if stream.alone:
         return ()
+    one: Any = op.bodies[0].ops[0] if _of_one_operation(op) and not isinstance(op, Keyed) else op
     return stream.path_of(one) if isinstance(one, Keyed) else (*stream.within, *_calls(run))
 
 
